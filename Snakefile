@@ -1,0 +1,69 @@
+"""unlearning-audit: draw who saw what → train → unlearn → dump logits → attack → tables, figures, report."""
+
+import sys
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+sys.path.insert(0, f"{workflow.basedir}/scripts")
+
+from unlearning import plan as planning, study as studies
+
+# The default study is read only if no other is named, so that nothing of it leaks into another.
+FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
+try:
+    PLAN = planning.make(
+        studies.read(*studies.load(FILES), workflow.config_settings.config)
+    )
+except ValueError as error:
+    raise WorkflowError(str(error)) from None
+
+# Nothing reads it from here; this says that the file belongs to the workflow.
+if not workflow.config_settings.configfiles:
+
+    configfile: FILES[0]
+
+
+STUDY = PLAN.study.name
+
+
+# A GPU is one of this machine's when jobs run here, and the cluster's business when they do not.
+resource_scopes:
+    gpu="local",
+
+
+wildcard_constraints:
+    node=r"[^/]+-[0-9a-f]{10}",
+    study=r"[a-z0-9_]+",
+
+
+include: "rules/common.smk"
+include: "rules/external.smk"
+include: "rules/data.smk"
+include: "rules/splits.smk"
+include: "rules/train.smk"
+include: "rules/selection.smk"
+include: "rules/unlearn.smk"
+include: "rules/attack.smk"
+include: "rules/metrics.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    """Everything that the study asks for."""
+    default_target: True
+    input:
+        rules.report.output.html.format(study=STUDY),
+        rules.headline.output.text.format(study=STUDY),
+
+
+onstart:
+    from unlearning import progress
+
+    progress.watch([spec for spec in PLAN.specs()])
+
+
+onsuccess:
+    from unlearning import progress
+
+    progress.close(STUDY)

@@ -1,0 +1,19 @@
+rule attack:
+    """Score every target sample of every target model with every attack, in both forms of its knowledge."""
+    input:
+        unpack(inputs("attack")),
+    output:
+        scores="results/attack/{node}/scores.parquet",
+        spec="results/attack/{node}/spec.json",
+    log:
+        "results/attack/{node}/log.txt",
+    conda:
+        "../envs/score.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        settings=settings("attack"),
+        place=place("attack"),
+    script:
+        "../scripts/attack.py"

@@ -1,0 +1,17 @@
+rule data:
+    """Load a data set and write it in the one layout that every later stage reads."""
+    output:
+        data="results/data/{node}/data.npz",
+        spec="results/data/{node}/spec.json",
+    log:
+        "results/data/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 30 * attempt,
+    params:
+        settings=settings("data"),
+        place=place("data"),
+    script:
+        "../scripts/data.py"

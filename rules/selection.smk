@@ -1,0 +1,18 @@
+rule selection:
+    """Tell which samples the models of one scenario memorise, for others to choose their target samples by."""
+    input:
+        unpack(inputs("selection")),
+    output:
+        selection="results/selection/{node}/selection.npz",
+        spec="results/selection/{node}/spec.json",
+    log:
+        "results/selection/{node}/log.txt",
+    conda:
+        "../envs/score.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+    params:
+        settings=settings("selection"),
+    script:
+        "../scripts/selection.py"

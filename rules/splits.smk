@@ -1,0 +1,19 @@
+rule splits:
+    """Draw which model of a batch sees which sample, and which it is asked to forget."""
+    input:
+        unpack(inputs("splits")),
+    output:
+        membership="results/splits/{node}/membership.npz",
+        spec="results/splits/{node}/spec.json",
+    log:
+        "results/splits/{node}/log.txt",
+    conda:
+        "../envs/score.yaml"
+    resources:
+        mem_mb=lambda wildcards, attempt: 2000 * attempt,
+        runtime=lambda wildcards, attempt: 10 * attempt,
+    params:
+        settings=settings("splits"),
+        place=place("splits"),
+    script:
+        "../scripts/splits.py"

@@ -1,0 +1,22 @@
+rule train:
+    """Train one batch of models on their own rows, and dump their logits while they are in memory."""
+    input:
+        unpack(inputs("train")),
+    output:
+        models="results/train/{node}/models.safetensors",
+        logits="results/train/{node}/logits.npz",
+        spec="results/train/{node}/spec.json",
+    log:
+        "results/train/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+    params:
+        settings=settings("train"),
+        place=place("train"),
+    script:
+        "../scripts/train.py"

@@ -1,0 +1,22 @@
+rule unlearn:
+    """Make one batch of trained models forget, by one method, and dump their logits."""
+    input:
+        unpack(inputs("unlearn")),
+    output:
+        models="results/unlearn/{node}/models.safetensors",
+        logits="results/unlearn/{node}/logits.npz",
+        spec="results/unlearn/{node}/spec.json",
+    log:
+        "results/unlearn/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=lambda wildcards, attempt: 8000 * attempt,
+        runtime=lambda wildcards, attempt: 240 * attempt,
+    params:
+        settings=settings("unlearn"),
+        place=place("unlearn"),
+    script:
+        "../scripts/unlearn.py"

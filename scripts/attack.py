@@ -1,0 +1,44 @@
+"""Score every target sample of every target model with every attack, in both forms of its knowledge."""
+
+import numpy as np
+
+from job import script
+from unlearning import external_case, scoring, tables
+from unlearning.artifacts import NotFiniteError
+from unlearning.case import Case
+from unlearning.plugins import load
+
+
+@script
+def attack(
+    scores: str,
+    settings: dict,
+    place: dict,
+    data: str = "",
+    splits: list[str] = (),
+    originals: list[str] = (),
+    unlearned: list[str] = (),
+    populations: list[str] = (),
+) -> dict:
+    """Attacks learn from shadow models only: as trained, and as unlearned by the same method.
+
+    ``populations``: of models that came from elsewhere, the three files of each; then nothing else is given.
+    """
+    case, scored = Case(data, splits, originals, unlearned), scoring.scored
+    if populations:
+        case, scored = external_case.ExternalCase.of(settings["populations"], populations), external_case.scored
+    files = place.get("files", {})
+    try:
+        columns = [
+            one
+            for name, chosen in settings["attacks"].items()
+            for one in scored(case, name, load("attacks", chosen["name"], files.get(name)), chosen, settings["seed"])
+        ]
+    except NotFiniteError as error:
+        if error.args[0].startswith(tuple(originals)) and originals != unlearned:
+            raise
+        tables.write_scores(scores, tables.no_scores())
+        return {"failed": str(error)}
+    whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
+    tables.write_scores(scores, whole)
+    return {"attacks": len(settings["attacks"]), "missing": getattr(case, "missing", {})}

@@ -1,0 +1,26 @@
+"""Load a data set and write it in the one layout that every later stage reads."""
+
+from pathlib import Path
+
+from job import script
+from unlearning import plugins
+from unlearning.artifacts import Data
+from unlearning.data import duplicates, pairs_across, prepare
+
+
+@script
+def data(data: str, settings: dict, place: dict) -> dict:
+    """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
+    place = dict(place)
+    source = plugins.load("data", settings["source"], place.pop("file", None))
+    loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
+    prepared = prepare(loaded, seed=settings["seed"], **settings["use"])
+    Data(
+        prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes
+    ).write(data)  # fmt: skip
+    groups = duplicates(prepared.x)
+    return {
+        "samples": len(prepared.y),
+        "relabelled": int((prepared.y != prepared.y_clean).sum()),
+        "duplicates": {"groups": len(groups), "train_test_pairs": len(pairs_across(groups, prepared.part))},
+    }

@@ -1,0 +1,16 @@
+"""Draw one figure of the study as svg and png."""
+
+from importlib import import_module
+
+from job import script
+from unlearning.display import style
+from unlearning.display.pivot import Numbers
+from unlearning.tables import UNION_COLUMNS, read_rows
+
+
+@script
+def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
+    """The figure's kind names the module that draws it."""
+    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    kind = import_module(f"unlearning.display.figures.{settings['figure']['kind']}")
+    style.save(kind.draw(numbers, settings), svg=svg, png=png)

@@ -1,0 +1,15 @@
+"""Write the table that is printed when a run ends."""
+
+from job import script
+from unlearning.display import headline as display
+from unlearning.display.pivot import Numbers
+from unlearning.files import replacing
+from unlearning.tables import UNION_COLUMNS, read_rows
+
+
+@script
+def headline(metrics: str, text: str, settings: dict) -> None:
+    """Plain text, no line longer than 100 characters."""
+    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    with replacing(text) as part:
+        part.write_text(display.text(numbers, settings), encoding="utf-8")

@@ -1,0 +1,83 @@
+"""Calls a script's function with what its rule names, and writes down what it took; an import runs nothing."""
+
+import inspect
+import json
+import logging
+import os
+import platform
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from unlearning.files import sha256, write_json
+
+PACKAGES = ("torch", "torchvision", "transformers", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
+
+
+def script(function: Callable) -> Callable:
+    """Run ``function`` if Snakemake started this script, filling each argument by name.
+
+    Names are looked up in the rule's input, output, params and wildcards. An error the user can mend (a
+    ValueError) ends the job with its one sentence; the traceback is in the log. If the rule has an output ``spec``, it
+    is written last: settings, inputs, package versions, device, seconds, memory, and what the function returned.
+    """
+    job = getattr(sys.modules["__main__"], "snakemake", None)
+    if job is None or function.__module__ != "__main__":
+        return function
+    log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
+    sys.stdout = sys.stderr = log
+    logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s")
+    known = {}
+    for group in (job.wildcards, job.params, job.output, job.input):
+        known |= dict(group.items())
+    names = inspect.signature(function).parameters
+    started = time.perf_counter()
+    try:
+        returned = function(**{name: known[name] for name in names if name in known})
+    except Exception as error:
+        expected = isinstance(error, ValueError)
+        traceback.print_exc(file=log)
+        # The log may never be seen; the sentence belongs on the terminal as well.
+        sentence = str(error) if expected else f"{type(error).__name__}: {error} (a defect; traceback in {job.log[0]})"
+        print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
+        sys.exit(1)
+    if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
+        write_json(job.output.spec, spec(job, returned or {}, time.perf_counter() - started))
+    return function
+
+
+def spec(job, facts: dict, seconds: float) -> dict:
+    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process."""
+    return {
+        "stage": job.rule,
+        "settings": json.loads(json.dumps(job.params.get("settings", {}))),
+        "inputs": sorted(str(path) for path in job.input),
+        "sha256": {Path(path).name: sha256(path) for path in job.output if Path(path).suffix == ".csv"},
+        "packages": {name: version for name in PACKAGES if (version := installed(name))},
+        "python": platform.python_version(),
+        "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
+        "seconds": {"function": round(seconds, 3), "process": round(time.process_time(), 3)},
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        **facts,
+    }
+
+
+def installed(package: str) -> str | None:
+    """Version of a package, None where a stage's environment does without it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -1,0 +1,42 @@
+"""Turn the scores and logits of one method in one scenario into numbers with intervals."""
+
+from job import script
+from unlearning import plugins, tables
+from unlearning.artifacts import NotFiniteError
+from unlearning.case import Case
+from unlearning.external_case import ExternalCase
+from unlearning.files import read_json
+
+
+@script
+def metrics(
+    metrics: str,
+    settings: dict,
+    data: str = "",
+    splits: list[str] = (),
+    originals: list[str] = (),
+    unlearned: list[str] = (),
+    scores: list[str] | None = None,
+    retrained: list[str] | None = None,
+    control: list[str] | None = None,
+    selection: list[str] | None = None,
+    populations: list[str] = (),
+    reasons: list[str] = (),
+) -> dict:
+    """A method whose logits are not finite gets one row that says so, and no number.
+
+    ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
+    them could not be asked.
+    """
+    single = [files[0] if files else None for files in (scores, selection)]
+    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
+    if populations:
+        case = ExternalCase.of(settings["populations"], populations, single[0])
+        case.missing = read_json(reasons[0])["missing"] if reasons else {}
+    try:
+        _ = case.unlearned
+        rows = [row for name in settings["metrics"] for row in plugins.load("metrics", name).rows(case, settings)]
+    except NotFiniteError as error:
+        rows = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}]
+    tables.write_rows(metrics, rows)
+    return {"rows": len(rows)}

@@ -1,0 +1,13 @@
+"""Write one table of the study as csv, Markdown and LaTeX."""
+
+from job import script
+from unlearning.display import formats, grid
+from unlearning.display.pivot import Numbers
+from unlearning.tables import UNION_COLUMNS, read_rows
+
+
+@script
+def tables(metrics: str, published: str, csv: str, md: str, tex: str, settings: dict) -> None:
+    """``published`` holds the papers' printed numbers, for tables that ask for them."""
+    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    formats.write(grid.sheets_of(numbers, settings, published), csv=csv, md=md, tex=tex)

@@ -1,0 +1,15 @@
+"""The control: scores and decisions drawn without looking; an attack must beat its spread."""
+
+import numpy as np
+
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def score(logits, y, reference, options, rng: np.random.Generator):
+    """Uniform scores on [0, 1) and the decision score ≥ ½."""
+    value = rng.random(logits.shape[:2])
+    return value, value >= 0.5

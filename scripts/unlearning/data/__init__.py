@@ -1,0 +1,142 @@
+"""Data: one file per source, read into one layout, then reduced and relabelled by recorded choices.
+
+A source is a file with ``Options`` and ``load(options, root) -> Source``, found by its name (`unlearning.plugins`) or
+given as one of the user's own. ``prepare`` makes every choice that a study may name.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unlearning.data import _choices
+from unlearning.keyed import generator
+
+LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """All samples of a data set in its canonical order: training part first, then the test part, if any.
+
+    ``x``: images uint8 (0–255) or float32 (0–1) [n, channels, height, width], tables float32 [n, features],
+    or tokens int32 [n, length]; ``y`` int64 [n] in 0 … classes − 1; ``part`` uint8 [n] (0 train, 1 test);
+    ``classes`` at least 2. Raises ValueError that names the field.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    part: np.ndarray
+    classes: int
+
+    def __post_init__(self) -> None:
+        x, y, part, n = self.x, self.y, self.part, len(self.x)
+        if x.ndim not in LAYOUTS.get(x.dtype.name, ()):
+            raise ValueError(
+                f"x is {x.dtype} {x.shape}; it must be images [n, channels, height, width] in uint8 or "
+                "float32, a table [n, features] in float32 or tokens [n, length] in int32"
+            )
+        if y.dtype != np.int64 or y.shape != (n,):
+            raise ValueError(f"y is {y.dtype} {y.shape}; it must be int64 ({n},), one label for each row of x")
+        if part.dtype != np.uint8 or part.shape != (n,) or (part > 1).any():
+            raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
+        if not (part == 0).any():
+            raise ValueError("part has no 0: there is no training sample")
+        if self.classes < 2 or y.min() < 0 or y.max() >= self.classes:
+            raise ValueError(
+                f"y has labels {y.min()} … {y.max()} and there are {self.classes} classes; labels must count "
+                "from 0 to the number of classes minus one, and classes be at least 2"
+            )
+        if x.dtype == np.float32 and not np.isfinite(x).all():
+            raise ValueError("x has values that are NaN or infinite; clean or drop those samples")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a study works on: the kept samples in canonical order.
+
+    ``x``, ``part`` and ``classes`` as in Source; ``y`` int64 [n] observed labels; ``y_clean`` int64 [n]
+    labels before label noise; ``index`` int64 [n], the row of each sample in the source.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    y_clean: np.ndarray
+    part: np.ndarray
+    index: np.ndarray
+    classes: int
+
+
+def prepare(
+    source: Source,
+    *,
+    seed: int,
+    size: int | float | None = None,
+    per_class: int | None = None,
+    test_size: int | float | None = None,
+    label_noise: float = 0.0,
+    label_noise_seed: int = 0,
+    label_noise_kind: Literal["any", "other"] = "any",
+    greyscale: bool | Literal["interleaved"] = False,
+) -> Prepared:
+    """Split, reduce and relabel ``source``, in this order; every draw is a function of its seed alone.
+
+    ``test_size``: a number or a fraction; for a source without a test part, move so many random samples to
+    one; for a source that has one, keep so many of it. ``per_class``: keep the first samples of each class of
+    the training part, in canonical order. ``size``: keep random training samples (a number, or a fraction of
+    those that are left); with the same ``seed`` a smaller size is a subset of a larger one.
+
+    ``label_noise``: the share of the training labels that is randomised, met to the nearest sample. A
+    randomised label is uniform over all classes (``any``: with C classes, 1/C of them stay as they were) or
+    over all but the true one (``other``). Whether a sample is hit before another, and the label it would
+    get, depend on ``label_noise_seed`` alone, so a smaller share hits a subset. Test labels stay clean.
+
+    ``greyscale``: ITU-R 601 luma in place of RGB, rounded as Pillow does. ``interleaved`` first reads the
+    bytes of the channel-last image as if channels came first: what the published code of Becker and
+    Liebig, "Evaluating machine unlearning via epistemic uncertainty" (2022), does to CIFAR-10.
+
+    Raises ValueError that names the option.
+    """
+    n, part = len(source.x), source.part.copy()
+    test = part == 1
+    if test_size is not None:
+        own = test.any()
+        count = _choices.count("test_size", test_size, int(test.sum()) if own else n)
+        if count == n:
+            raise ValueError(f"test_size: {test_size} leaves no training sample of {n}; make it smaller")
+        candidates = test if own else np.ones(n, bool)
+        test = _choices.first_in_order(candidates, generator(seed, "test_size").permutation(n), count)
+        if not own:
+            part[test] = 1
+    train = part == 0
+    if per_class is not None:
+        train = _choices.first_of_each_class(train, source.y, source.classes, per_class)
+    if size is not None:
+        count = _choices.count("size", size, int(train.sum()))
+        train = _choices.first_in_order(train, generator(seed, "size").permutation(n), count)
+    rng = generator(label_noise_seed, "label_noise")
+    y = _choices.randomise(source.y, train, source.classes, label_noise, label_noise_kind, rng)
+    index = np.flatnonzero(train | test)
+    x = source.x[index]
+    if greyscale:
+        x = _choices.luma(x, interleaved=greyscale == "interleaved")
+    return Prepared(x, y[index], source.y[index], part[index], index, source.classes)
+
+
+def duplicates(x: np.ndarray) -> list[np.ndarray]:
+    """Groups of two or more rows of ``x`` [n, …] that are equal: same 128-bit BLAKE2b of their bytes.
+
+    Each group is int64 row numbers in ascending order; groups are ordered by their first row.
+    """
+    rows = np.ascontiguousarray(x + 0 if x.dtype.kind == "f" else x).reshape(len(x), -1)  # −0 + 0 is 0
+    seen: dict[bytes, list[int]] = {}
+    for i, row in enumerate(rows):
+        seen.setdefault(hashlib.blake2b(row, digest_size=16).digest(), []).append(i)
+    return [np.array(group, dtype=np.int64) for group in seen.values() if len(group) > 1]
+
+
+def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
+    """Every pair (training row, test row) within the ``groups`` of ``duplicates``: int64 [pairs, 2]."""
+    pairs = [(i, j) for group in groups for i in group[part[group] == 0] for j in group[part[group] == 1]]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

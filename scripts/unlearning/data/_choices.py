@@ -1,0 +1,59 @@
+"""The steps of ``prepare``, each a pure function of arrays."""
+
+import numpy as np
+
+
+def count(option: str, value: int | float, n: int) -> int:
+    """``value`` as a number of samples, 1 … ``n``: a float is a fraction of ``n``, an int a number."""
+    fraction = isinstance(value, float)
+    number = int(value * n + 0.5) if fraction else value
+    if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
+        raise ValueError(f"{option}: {value} is neither a number of samples from 1 to {n} nor a fraction in (0, 1]")
+    return number
+
+
+def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
+    """bool [n]: the ``number`` members (bool [n]) that come first in ``order``, a permutation [n]."""
+    keep = np.zeros_like(members)
+    keep[order[members[order]][:number]] = True
+    return keep
+
+
+def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
+    """bool [n]: of ``members`` (bool [n]), the first ``number`` with each label of ``y``."""
+    keep = np.zeros_like(members)
+    for label in range(classes):
+        rows = np.flatnonzero(members & (y == label))
+        if not 1 <= number <= len(rows):
+            raise ValueError(f"per_class: cannot keep {number} of the {len(rows)} training samples of class {label}")
+        keep[rows[:number]] = True
+    return keep
+
+
+def randomise(
+    y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
+) -> np.ndarray:
+    """Labels int64 [n], a ``share`` of ``members`` (bool [n]) drawn anew from any or the other classes."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
+    if kind not in ("any", "other"):
+        raise ValueError(f"label_noise_kind: {kind!r} must be 'any' or 'other'")
+    order = rng.permutation(len(y))
+    if kind == "any":
+        drawn = rng.integers(classes, size=len(y))
+    else:
+        drawn = (y + rng.integers(1, classes, size=len(y))) % classes
+    hit = first_in_order(members, order, int(share * members.sum() + 0.5))
+    return np.where(hit, drawn, y)
+
+
+def luma(x: np.ndarray, *, interleaved: bool) -> np.ndarray:
+    """uint8 [n, 3, h, w] → uint8 [n, 1, h, w]; weights .299, .587, .114 in 16-bit fixed point, rounded."""
+    if x.dtype != np.uint8 or x.shape[1] != 3:
+        raise ValueError(f"greyscale: needs uint8 images with 3 channels, not {x.dtype} {x.shape[1:]}; leave it out")
+    if interleaved:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(x.shape)
+    grey = np.full((len(x), *x.shape[2:]), 1 << 15, dtype=np.uint32)
+    for channel, weight in enumerate((19595, 38470, 7471)):
+        grey += x[:, channel] * np.uint32(weight)
+    return (grey >> 16).astype(np.uint8)[:, None]

@@ -1,0 +1,119 @@
+"""ROC curves on logarithmic axes: what the strongest attack finds at few false alarms."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning.case import Case
+from unlearning.display import pivot, style, words
+from unlearning.display.pivot import Numbers
+
+POINTS = 120
+
+
+@dataclass(frozen=True)
+class Curve:
+    """``fpr`` and ``tpr`` float64 [points] from the resolution, the least FPR that can be told from 0, to 1."""
+
+    attack: str
+    fpr: np.ndarray
+    tpr: np.ndarray
+
+    @property
+    def area(self) -> float:
+        """Area under the curve over the logarithm of the FPR."""
+        return float(np.trapezoid(self.tpr, np.log(self.fpr)))
+
+
+def draw(numbers: Numbers, order: dict):
+    """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked."""
+    wish, methods = order["figure"], pivot.methods(numbers.cases)
+    places = pivot.places(numbers.cases)
+    figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
+    colours = style.colours(order["methods"])
+    for axis, where in zip(axes, places, strict=True):
+        names, finest = [], 1.0
+        for name in methods:
+            case = pivot.at(numbers.cases, where, name)
+            best, why = _best(numbers, case, wish["attack"])
+            if best is None:
+                names.append((f"{words.method(name)}: {why}", style.MUTED))
+                continue
+            dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
+            axis.plot(best.fpr, best.tpr, color=colours[name], lw=1.2, ls=dashes)
+            names.append((f"{words.method(name)}: {best.attack.replace('_', ' ')}", colours[name]))
+            finest = min(finest, float(best.fpr[0]))
+        _furnish(axis, finest, pivot.label(where), names)
+    axes[0].set_ylabel("true positive rate")
+    return figure
+
+
+def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | None, str]:
+    """The curve to show, or why there is none."""
+    if case is None:
+        return None, "not asked for"
+    if numbers.failure(case):
+        return None, "failed"
+    found = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
+    return max(found, key=lambda curve: curve.area, default=None), f"no scores of {attack}" if attack else "no scores"
+
+
+def curves(files: dict) -> list[Curve]:
+    """The curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over models.
+
+    ``files``: data, splits and scores of a case. Samples weigh as in the sensitivity distribution.
+    """
+    case = Case(files["data"], files["splits"], [], [], files["scores"])
+    target = case.membership[case.target]
+    weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
+    sides = ((m, target.forget[m], target.heldout[m]) for m in range(len(target.seed)))
+    models = [(m, f, h) for m, f, h in sides if weight[f].any() and weight[h].any()]
+    if not models:
+        return []
+    resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
+    fpr = np.geomspace(resolution, 1.0, POINTS)
+    found = []
+    for (attack, form), (score, _) in case.scores.items():
+        sides = [(score[m][f], score[m][h], weight[f], weight[h]) for m, f, h in models]
+        if not any(np.isnan(side).any() for some in sides for side in some):
+            found.append(Curve(f"{attack}/{form}", fpr, np.mean([rates(*some, fpr) for some in sides], axis=0)))
+    return found
+
+
+def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray) -> np.ndarray:
+    """Largest TPR with FPR ≤ each of ``fpr`` of the rules score > cut, float64 [points].
+
+    ``positive`` and ``negative`` are scores, float [n] each, with their weights.
+    """
+    order = np.argsort(negative)[::-1]
+    accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
+    # The first negative that must not be accepted sets the cut; beyond the last, everything is.
+    first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
+    cuts = np.append(negative[order], -np.inf)[first]
+    ranked = np.argsort(positive)
+    above = np.append(np.cumsum(positive_weight[ranked][::-1])[::-1], 0.0) / positive_weight.sum()
+    return above[np.searchsorted(positive[ranked], cuts, "right")]
+
+
+def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]]) -> None:
+    """Axes, chance line, resolution, and the names in their colours in the empty corner below chance."""
+    if finest == 1:
+        axis.set_title(title)
+        axis.set(xticks=[], yticks=[])
+        style.absent(axis, 0.5, "no scores: the protocol asks no attack, or every method failed")
+        return
+    low = finest / 1.7
+    axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), xlabel="false positive rate", title=title)
+    axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
+    axis.axvspan(low, finest, color=style.GRID, alpha=0.6, lw=0, zorder=0)
+    axis.text(
+        np.sqrt(low * finest), 0.97, "not resolved", transform=axis.get_xaxis_transform(), rotation=90, size=6,
+        ha="center", va="top", color=style.MUTED,
+    )  # fmt: skip
+    axis.grid(which="major")
+    axis.set_axisbelow(True)
+    for i, (text, colour) in enumerate(reversed(names)):
+        axis.annotate(
+            text, (1, 0), (-2, 4 + 8 * i), xycoords="axes fraction", textcoords="offset points", ha="right",
+            va="bottom", size=6, color=colour,
+        )  # fmt: skip

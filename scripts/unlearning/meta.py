@@ -1,0 +1,198 @@
+"""Measuring the measures: what each metric is worth, read from the same models as all the others.
+
+Five properties (after Tu, Hu & Ma 2024, §4.3–4.4, and what evaluation of evaluations asks for elsewhere):
+grounding, does retraining come out as perfect; power, how many pairs of methods are told apart; agreement,
+does another seed or another size of the data rank the methods alike; monotonicity, does the value fall as
+the privacy budget grows; and separation, how far retraining lies from doing nothing.
+"""
+
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning import stats
+from unlearning.stats import Estimate, empty
+
+#: Methods that are yardsticks, not contestants.
+CONTROLS = ("retrain_control",)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One metric as it is compared: its ``attack`` ("" = any one), what perfect unlearning scores (``ideal``, NaN if
+    unknown) and whether only the distance from that counts (``two_sided``) or more is better."""
+
+    metric: str
+    attack: str
+    ideal: float
+    two_sided: bool = False
+
+    def goodness(self, value: np.ndarray) -> np.ndarray:
+        """Larger = judged more forgotten."""
+        return -np.abs(value - self.ideal) if self.two_sided else value
+
+
+MEASURES = {
+    "Q": Measure("q", "paper", 1.0),
+    "Q, extended": Measure("q", "extended", 1.0),
+    "Q, cross-fitted": Measure("q_crossfit", "paper", 1.0),
+    "MIA score": Measure("mia_score", "confidence/trained", 0.5, two_sided=True),
+    "IC score": Measure("ic_score", "", 1.0),
+    "F / F₀": Measure("forgetting_quality_over_null", "", 1.0),
+    "final score": Measure("score", "", math.nan),
+    "efficacy": Measure("efficacy", "", math.nan),
+    "RULI privacy AUC": Measure("privacy_auc", "ruli", 0.5, two_sided=True),
+    "RULI efficacy AUC": Measure("efficacy_auc", "ruli", 0.5, two_sided=True),
+    "U-LiRA AUC": Measure("privacy_auc", "u_lira", 0.5, two_sided=True),
+    "population AUC": Measure("privacy_auc", "population", 0.5, two_sided=True),
+}
+PROPERTIES = ("grounding", "separation", "power", "agreement over seeds", "agreement over sizes", "monotonicity")
+
+
+def evaluate(rows: list[dict], *, budget: str = "epsilon", size: str = "size") -> list[dict]:
+    """Rows (measure, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
+
+    ``rows`` as in metrics.csv; ``budget`` and ``size`` name the axes along which monotonicity and agreement
+    are read. A property that the study cannot show is left out; one that it could but does not is empty with
+    the reason.
+    """
+    found = []
+    for name, measure in MEASURES.items():
+        of_scenario = defaultdict(list)
+        for row in rows:
+            if row["metric"] == measure.metric and measure.attack in ("", row["attack"]):
+                of_scenario[row["scenario"]].append(row)
+        for scenario, own in of_scenario.items():
+            for what, estimate in _properties(measure, own, budget, size):
+                found.append(
+                    {"measure": name, "property": what, "scenario": scenario, "value": estimate.value,
+                     "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
+                )  # fmt: skip
+    return found
+
+
+def _properties(measure: Measure, rows: list[dict], budget: str, size: str):
+    """Yield (property, Estimate) of one measure in one scenario."""
+    tables = _by_setting(rows, ("pair", budget, size))
+    plain = {setting: table for setting, table in tables.items() if "pair" not in dict(setting)}
+    if set(plain) == {()}:
+        yield "grounding", grounding(measure, plain[()])
+        yield "separation", separation(measure, plain[()])
+        yield "power", power(measure, plain[()])
+    pairs = [table for setting, table in tables.items() if set(dict(setting)) == {"pair"}]
+    if pairs:
+        yield "agreement over seeds", agreement(measure, pairs)
+    sizes = [table for setting, table in plain.items() if size in dict(setting)]
+    if sizes:
+        yield "agreement over sizes", agreement(measure, sizes)
+    budgets = {float(dict(setting)[budget]): table for setting, table in plain.items() if budget in dict(setting)}
+    if budgets:
+        yield "monotonicity", monotonicity(measure, budgets)
+
+
+Table = dict[str, dict]
+
+
+def _by_setting(rows: list[dict], axes: tuple[str, ...]) -> dict[tuple[tuple[str, str], ...], Table]:
+    """Setting as sorted (axis, value) pairs → method → row."""
+    tables: dict[tuple, Table] = defaultdict(dict)
+    for row in rows:
+        parts = tuple(sorted(tuple(part.split("=", 1)) for part in row["setting"].split(";") if "=" in part))
+        kept = tuple(part for part in parts if part[0] in axes)
+        tables[kept][row["method"]] = row
+    return tables
+
+
+def _se(row: dict) -> float:
+    """Standard error behind a 95 % interval, from the wider of its two sides."""
+    wide = max(row["ci_high"] - row["value"], row["value"] - row["ci_low"])
+    return wide / stats.normal_quantile(0.975)
+
+
+def grounding(measure: Measure, table: Table) -> Estimate:
+    """How far retraining is from what perfect unlearning scores, with its interval: it should hold 0."""
+    if math.isnan(measure.ideal):
+        return empty(n=0, note="no value is known for perfect unlearning")
+    row = table.get("retrain")
+    if row is None or math.isnan(row["value"]):
+        return empty(n=0, note="retrain was not measured")
+    return Estimate(
+        row["value"] - measure.ideal, row["ci_low"] - measure.ideal, row["ci_high"] - measure.ideal, row["n"], ""
+    )
+
+
+def separation(measure: Measure, table: Table) -> Estimate:
+    """(goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
+    both = [table.get("retrain"), table.get("none")]
+    if any(row is None or math.isnan(row["value"]) for row in both):
+        return empty(n=0, note="retrain and none were not both measured")
+    error = math.hypot(*(_se(row) for row in both))
+    if not error > 0:
+        return empty(n=2, note="an interval of retrain or none has no width")
+    good = [float(measure.goodness(np.float64(row["value"]))) for row in both]
+    z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
+    return Estimate(z, z - half, z + half, 2, "")
+
+
+def power(measure: Measure, table: Table) -> Estimate:
+    """Share of the pairs of methods whose difference exceeds 1.96 standard errors of a difference.
+
+    Errors are added as if independent; methods share their samples, so the share is an understatement.
+    """
+    rows = [
+        r for m, r in table.items() if m not in CONTROLS and not math.isnan(r["value"] + r["ci_low"] + r["ci_high"])
+    ]
+    pairs = list(itertools.combinations(rows, 2))
+    if not pairs:
+        return empty(n=0, note="fewer than two methods have an interval")
+    z = float(stats.normal_quantile(0.975))
+    told = [abs(a["value"] - b["value"]) > z * math.hypot(_se(a), _se(b)) for a, b in pairs]
+    return Estimate(float(np.mean(told)), math.nan, math.nan, len(pairs), "a count over pairs, no sampling model")
+
+
+def agreement(measure: Measure, tables: list[Table]) -> Estimate:
+    """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
+    methods = sorted(set.intersection(*(set(t) for t in tables)) - set(CONTROLS))
+    good = np.array([[t[m]["value"] for m in methods] for t in tables], dtype=np.float64)
+    if len(tables) < 2 or len(methods) < 3:
+        return empty(n=len(tables), note="needs two rankings of at least three methods")
+    if np.isnan(good).any():
+        return empty(n=len(tables), note="a method has no value in one of the rankings")
+    good = measure.goodness(good)
+    tau = np.full((len(tables), len(tables)), np.nan)
+    for i, j in itertools.combinations(range(len(tables)), 2):
+        tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
+    if np.isnan(tau[np.triu_indices(len(tables), 1)]).any():
+        return empty(n=len(tables), note="a ranking has all methods equal")
+    value = float(np.nanmean(tau))
+    if len(tables) < 3:
+        return Estimate(value, math.nan, math.nan, len(tables), "two rankings are too few for an interval")
+    every = np.arange(len(tables))
+    left_out = np.array([np.nanmean(tau[np.ix_(every != i, every != i)]) for i in every])
+    error = math.sqrt((len(tables) - 1) / len(tables) * ((left_out - left_out.mean()) ** 2).sum())
+    half = float(stats.t_quantile(p=0.975, dof=len(tables) - 1)) * error
+    return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), "")
+
+
+def monotonicity(measure: Measure, budgets: dict[float, Table]) -> Estimate:
+    """Mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory says.
+
+    Retraining is left out: theory says that it does not fall. The interval is over methods.
+    """
+    order = sorted(budgets)
+    methods = sorted(set.intersection(*(set(t) for t in budgets.values())) - {"retrain", *CONTROLS})
+    if len(order) < 3 or not methods:
+        return empty(n=len(order), note="needs three budgets and a method besides retrain")
+    good = np.array([[budgets[e][m]["value"] for e in order] for m in methods], dtype=np.float64)
+    good = measure.goodness(good[~np.isnan(good).any(1)])
+    rho = np.array([stats.spearman(x=np.arange(len(order)), y=line).value for line in good])
+    rho = rho[~np.isnan(rho)]
+    if len(rho) == 0:
+        return empty(n=0, note="no method varies with the budget")
+    if len(rho) == 1:
+        return Estimate(float(rho[0]), math.nan, math.nan, 1, "one method is too few for an interval")
+    mean = stats.mean_interval(values=rho)
+    return Estimate(mean.value, max(mean.low, -1.0), min(mean.high, 1.0), mean.n, "over methods")

@@ -1,0 +1,27 @@
+"""Amnesiac: take back every training step that touched the forget set (Graves et al. 2021)."""
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """``repair_epochs`` of training on retain after it: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
+
+    lr: float = Field(0.01, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    repair_epochs: int = Field(0, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Subtract the recorded updates. Raises ValueError if training kept no record of them."""
+    if bank.updates is None:
+        raise ValueError(
+            "amnesiac needs the updates of the training steps that touched the forget set, and these models were "
+            "trained without keeping them; set recipe.record_updates to true and train again"
+        )
+    bank.edit(lambda name, value: value - bank.updates[name])
+    if options.repair_epochs:
+        bank.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")

@@ -1,0 +1,44 @@
+"""Bad teacher: imitate an untrained network on forget, the original on retain (Chundawat et al. 2023)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning.bank import Bank
+from unlearning.losses import distillation
+from unlearning.optim import Optimiser
+from unlearning.streams import Batch, Rows, Stream
+
+
+class Options(Optimiser):
+    """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.
+
+    Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code averages the
+    divergence over classes as well, a constant factor that Adam does not feel.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    lr: float = Field(5e-4, ge=0)
+    epochs: int = Field(5, ge=0)
+    retain_share: float = Field(0.3, gt=0, le=1)
+    T: float = Field(1.0, gt=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Follow the untrained teacher on forget and the original model on a part of retain."""
+    competent = bank.frozen()
+    untrained = bank.copy()
+    untrained.reset("bad_teacher")
+    incompetent = untrained.frozen()
+    kept = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "bad_teacher")
+    forgotten = torch.zeros(len(bank), len(bank.x), dtype=torch.bool)
+    forgotten.scatter_(1, torch.from_numpy(forget.index), True)
+    forgotten = forgotten.to(bank.device)
+
+    def loss(batch: Batch) -> Tensor:
+        lose = forgotten[batch.models].gather(1, batch.rows).unsqueeze(-1)
+        return distillation(batch.logits, torch.where(lose, incompetent(batch), competent(batch)), options.T)
+
+    bank.fit(Stream(forget + kept, loss=loss), optimiser=options, epochs=options.epochs, purpose="unlearn")

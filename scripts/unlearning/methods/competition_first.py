@@ -1,0 +1,83 @@
+"""The first place of the NeurIPS 2023 competition: flatten the forget set, then contrast it with retain and repair.
+
+Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from unlearning.bank import Bank
+from unlearning.engine import StackedLinear
+from unlearning.losses import distillation
+from unlearning.optim import Optimiser
+from unlearning.settings import Settings
+from unlearning.streams import Batch, Rows, Stream
+
+
+class Flatten(Optimiser):
+    """The optimiser of the first pass, as submitted."""
+
+    lr: float = Field(0.005, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+
+
+class Contrast(Optimiser):
+    """The optimiser of the forget rounds, as submitted (there the cosine moves with every step, down to 1e-6)."""
+
+    lr: float = Field(3e-4, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    schedule: Literal["constant", "cosine", "multistep"] = "cosine"
+
+
+class Repair(Optimiser):
+    """The optimiser of the retain rounds, as submitted with batches of 256: lr .001·256/64."""
+
+    lr: float = Field(0.004, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(256, ge=1)
+
+
+class Options(Settings):
+    """One pass over forget towards the uniform answer, then ``epochs`` of a forget round and a retain round.
+
+    In a forget round each step contrasts a batch of forget with one of retain of ``contrast_batch_size``:
+    −mean log softmax(z_f·z_rᵀ/``temperature``) over the retain batch. Every round keeps its own optimiser.
+    """
+
+    epochs: int = Field(8, ge=0)
+    temperature: float = Field(1.15, gt=0)
+    flatten: Flatten = Flatten()
+    contrast: Contrast = Contrast()
+    repair: Repair = Repair()
+    contrast_batch_size: int = Field(256, ge=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
+
+    def contrast(batch: Batch) -> Tensor:
+        similarity = StackedLinear.apply(batch.first.logits, batch.logits.detach(), None) / options.temperature
+        return -log_softmax(similarity, -1).mean(-1)
+
+    bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
+    forget_round = (
+        Stream(forget, loss=None),
+        Stream(retain, loss=contrast, batch_size=options.contrast_batch_size),
+    )
+    bank.fit(
+        forget_round,
+        Stream(retain),
+        optimiser=(options.contrast, options.repair),
+        epochs=options.epochs,
+        purpose="unlearn",
+    )
+
+
+def towards_uniform(batch: Batch) -> Tensor:
+    """KL(uniform ‖ p), [n, b]."""
+    return distillation(batch.logits, torch.zeros_like(batch.logits))

@@ -1,0 +1,20 @@
+"""Finetune: go on training on the retain set and hope that the rest fades (Warnecke et al. 2023)."""
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and how long. Jia et al. 2023: lr .01, 10 epochs."""
+
+    lr: float = Field(0.01, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: int = Field(5, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy on retain."""
+    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

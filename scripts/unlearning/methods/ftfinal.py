@@ -1,0 +1,22 @@
+"""Ftfinal: finetune the last layer only (CF-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and how long. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
+
+    lr: float = Field(0.01, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: int = Field(10, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy on retain; everything else, batch-norm statistics included, stays as it is."""
+    bank.fit(
+        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
+    )

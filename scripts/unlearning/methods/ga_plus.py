@@ -1,0 +1,29 @@
+"""GA+: gradient ascent on forget, then repair on retain (Naderloui et al. 2025)."""
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """``epochs`` of ascent, then ``refine_epochs`` of descent with ``refine_lr`` and ``refine_batch_size``.
+
+    The refinement starts with an optimiser and a schedule of its own: the published code goes on with the
+    ascent's cosine beyond its end, so that its first refining epoch has learning rate 0. There: lr .001,
+    momentum .9, weight decay 5e-4, batches of 50 and 128, 10 and 4 epochs.
+    """
+
+    lr: float = Field(0.02, ge=0)
+    epochs: int = Field(5, ge=0)
+    refine_lr: float = Field(0.01, ge=0)
+    refine_epochs: int = Field(4, ge=0)
+    refine_batch_size: int = Field(64, ge=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Climb the loss of forget, then descend that of retain."""
+    bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
+    refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
+    bank.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

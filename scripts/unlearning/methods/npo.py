@@ -1,0 +1,38 @@
+"""NPO: a preference against the forget set, which fades as it is forgotten (Zhang et al. 2024)."""
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unlearning.bank import Bank
+from unlearning.losses import cross_entropy
+from unlearning.optim import Optimiser
+from unlearning.streams import Batch, Rows, Stream
+
+
+class Options(Optimiser):
+    """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·CE(retain).
+
+    NLL is a sample's cross-entropy. At first this is gradient ascent; the pull on a sample decays as its loss
+    rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
+    forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT.
+    """
+
+    lr: float = Field(0.005, ge=0)
+    epochs: int = Field(5, ge=0)
+    beta: float = Field(0.1, gt=0)
+    retain_weight: float = Field(0.0, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise the preference on forget; an epoch is one pass over it."""
+    original = bank.frozen()
+
+    def preference(batch: Batch) -> Tensor:
+        rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
+        return -2 / options.beta * logsigmoid(options.beta * rise)
+
+    step = (Stream(forget, loss=preference),)
+    if options.retain_weight:
+        step += (Stream(retain, weight=options.retain_weight),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,0 +1,30 @@
+"""Random labels: teach the forget set wrong labels, and the retain set its own (Graves et al. 2021)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.methods._labels import RandomLabels
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """Each epoch: a pass over forget with random labels, then one over retain.
+
+    ``relabel``: ``any`` class, the true one included (Fan et al. 2024), or any ``other`` (Graves et al.);
+    ``redraw``: new labels in every epoch, or the same throughout.
+    """
+
+    lr: float = Field(0.01, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: int = Field(5, ge=0)
+    relabel: Literal["any", "other"] = "any"
+    redraw: bool = True
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Learn wrong labels on forget and the right ones on retain."""
+    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel, options.redraw))
+    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

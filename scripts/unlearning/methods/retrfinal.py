@@ -1,0 +1,26 @@
+"""Retrfinal: draw the last layer anew and train only it (EU-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
+
+from pydantic import Field
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and how long: enough for a layer that starts from nothing.
+
+    Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same.
+    """
+
+    lr: float = Field(0.05, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: int = Field(20, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Start the last layer over on retain; everything else, batch-norm statistics included, stays as it is."""
+    bank.reset_head("retrfinal")
+    bank.fit(
+        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
+    )

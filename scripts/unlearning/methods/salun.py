@@ -1,0 +1,48 @@
+"""SalUn: random labels, but only the weights that the forget set cares about may move (Fan et al. 2024)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning.bank import Bank
+from unlearning.methods._labels import RandomLabels
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """``keep``: the share of weights that may move. Each epoch: forget with random labels, then retain.
+
+    The gradient behind the mask is taken in evaluation mode without augmentation. Masked weights are restored
+    after every step, so that neither momentum nor weight decay leaks. ``relabel``: ``any`` class, the true one
+    included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5.
+    """
+
+    lr: float = Field(0.013, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    epochs: int = Field(5, ge=0)
+    keep: float = Field(0.5, ge=0, le=1)
+    relabel: Literal["any", "other"] = "any"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Learn wrong labels on forget and the right ones on retain with the salient weights."""
+    mask = salient(bank, forget, options.keep)
+    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel))
+    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)
+
+
+def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
+    """The ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
+    name → bool [models, …]."""
+    gradient = bank.gradient(forget)
+    flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
+    # Stable, so that weights with equal gradients (those of dead units) are taken in their order.
+    ranked = flat.argsort(dim=1, descending=True, stable=True)
+    chosen = torch.zeros_like(flat, dtype=torch.bool)
+    chosen.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
+    parts = chosen.split([g[0].numel() for g in gradient.values()], 1)
+    return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}

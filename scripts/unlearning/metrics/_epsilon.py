@@ -1,0 +1,197 @@
+"""How well a threshold on one sample's phi tells unlearned from retrained models (competition document, eq. 1)."""
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+Rule = Literal["exact", "grid"]
+
+SPREAD_RATIO = 0.01  # one spread below a hundredth of the other: the published rule calls the pair separated
+ROUNDING = 1e-9  # slack of the box, so that rounding never excludes an interval that the grid reaches
+
+
+@lru_cache(maxsize=16)
+def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
+    """Equation (1) for every pair of counts: float64 [(positives + 1) · (negatives + 1)], read-only.
+
+    Entry ``tp · (negatives + 1) + fp`` belongs to a rule that calls ``tp`` of the positives and ``fp`` of the
+    negatives positive. Perfect separation is inf, exactly one rate at zero is −inf (discarded), and no
+    other entry is below 0.
+    """
+    fnr = (positives - np.arange(positives + 1)[:, None]) / positives
+    fpr = np.arange(negatives + 1)[None, :] / negatives
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
+    value = np.fmax(value, 0.0)
+    value[np.broadcast_to((fpr == 0) ^ (fnr == 0), value.shape)] = -np.inf
+    value[positives, 0] = np.inf
+    value.setflags(write=False)
+    return value.ravel()
+
+
+def counts_below(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """How many of ``values`` lie below each of the ascending ``cuts``, then how many there are: [cuts + 1]."""
+    return np.append(np.searchsorted(np.sort(values), cuts, "left"), len(values))
+
+
+def epsilons(
+    *,
+    unlearned: np.ndarray,
+    retrained: np.ndarray,
+    rule: Rule = "exact",
+    delta: float = 1e-5,
+    buffer: float = 2.0,
+    per_unit: int = 100,
+    cap: float = 50.0,
+) -> np.ndarray:
+    """ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
+
+    ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi; the two
+    numbers of models may differ, each rate is taken over its own. Single threshold: phi ≥ t says "positive",
+    the population of larger median. Double threshold: l ≤ phi ≤ r says "positive", the population of smaller
+    range w, with r in [max − buffer, max + buffer] of that population and r − l in [w − buffer, w + buffer].
+
+    ``rule="grid"`` takes the published thresholds, ``per_unit`` of them per unit of phi; ``"exact"`` takes every
+    set of scores that any thresholds of the same box select, is never below the grid and costs less. Both give
+    ``cap`` where one range is below a hundredth of the other, and 0 where every attack is discarded.
+
+    Raises ValueError for shapes that do not match, fewer than two models on a side, or phi that is not finite.
+    """
+    unlearned, retrained = (np.asarray(x, np.float64) for x in (unlearned, retrained))
+    check_phi(unlearned, retrained)
+    if rule not in ("exact", "grid"):
+        raise ValueError(f"rule must be exact or grid, not {rule!r}")
+    swap = np.median(retrained, axis=0) > np.median(unlearned, axis=0)
+    result = np.empty(unlearned.shape[1])
+    columns = zip(unlearned.T.copy(), retrained.T.copy(), strict=True)
+    for sample, (u, r) in enumerate(columns):
+        positive, negative = (r, u) if swap[sample] else (u, r)
+        spreads = np.ptp(positive), np.ptp(negative)
+        if max(spreads) == 0:
+            result[sample] = 0.0 if positive[0] == negative[0] else cap
+        elif min(spreads) < SPREAD_RATIO * max(spreads):
+            result[sample] = cap
+        elif rule == "exact":
+            result[sample] = min(_exact(positive, negative, delta, buffer), cap)
+        else:
+            result[sample] = min(_grid(positive, negative, delta, buffer, per_unit), cap)
+    return result
+
+
+def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
+    """Raise ValueError unless both are finite [models ≥ 2, samples ≥ 1] over the same samples."""
+    if unlearned.ndim != 2 or retrained.ndim != 2 or unlearned.shape[1] != retrained.shape[1]:
+        raise ValueError(
+            "phi of unlearned and retrained models must be [models, samples] over the same samples, "
+            f"not {unlearned.shape} and {retrained.shape}"
+        )
+    if min(len(unlearned), len(retrained)) < 2 or unlearned.shape[1] == 0:
+        raise ValueError("ε needs at least two unlearned and two retrained models and one forget sample")
+    if not (np.isfinite(unlearned).all() and np.isfinite(retrained).all()):
+        raise ValueError("phi has NaN or infinite values; look at the logits of these models first")
+
+
+def _exact(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> float:
+    t = np.unique(np.concatenate([positive, negative]))
+    below_p, below_n = counts_below(positive, t), counts_below(negative, t)
+    best = _single(below_p, below_n, delta)
+    if np.ptp(positive) >= np.ptp(negative):
+        positive, negative, below_p, below_n = negative, positive, below_n, below_p
+    table = epsilon_table(len(positive), len(negative), delta)
+    # a set of consecutive scores t_i … t_j holds code[j + 1] − code[i], which the table reads as (tp, fp)
+    code = (below_p * (len(negative) + 1) + below_n).astype(np.int32)
+    first, last = _reachable(t, positive.max(), np.ptp(positive), buffer)
+    ends = np.flatnonzero(np.diff(below_p))
+    inside = (first[ends, None] <= ends) & (ends <= last[ends, None])
+    best = max(best, table[(code[ends + 1] - code[ends, None]) * inside].max())
+    i, j = _exceptions(first, last, np.diff(below_p) == 0, np.diff(below_n) > 0)
+    return float(max(best, table[code[j + 1] - code[i]].max(initial=0.0)))
+
+
+def _exceptions(
+    first: np.ndarray, last: np.ndarray, no_positive: np.ndarray, has_negative: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sets of scores that may be best although they begin or end with a score of negatives alone.
+
+    Dropping such an end keeps tp and lowers fp, which never lowers ε, unless the smaller set leaves the box
+    (``j`` below ``first`` of the next i, or equal to its own) or no false positive is left, which equation (1)
+    discards. There are about as many of these as scores, so all other sets begin and end with a positive.
+    Returns i and j, int [sets] each.
+    """
+    scores = np.arange(len(first))
+    negatives = np.flatnonzero(has_negative)
+    edges = np.concatenate([[-1], negatives, [len(scores)]])
+    following, preceding = edges[np.searchsorted(edges, scores, "right")], edges[np.searchsorted(edges, scores) - 1]
+    alone = scores[no_positive]
+    pairs = [
+        _ranges(scores, first, np.append(first[1:], len(scores)) - 1),
+        (scores, first),
+        _ranges(alone, alone, following[alone] - 1),
+        _ranges(alone, preceding[alone] + 1, alone)[::-1],
+    ]
+    i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    kept = (i <= j) & (first[i] <= j) & (j <= last[i])
+    return i[kept], j[kept]
+
+
+def _ranges(of: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each of ``of`` paired with low … high, its own limits included: two int [pairs]."""
+    length = np.maximum(high - low + 1, 0)
+    start = np.cumsum(length) - length
+    return np.repeat(of, length), np.arange(length.sum()) - np.repeat(start - low, length)
+
+
+def _single(below_p: np.ndarray, below_n: np.ndarray, delta: float) -> float:
+    positives, negatives = below_p[-1], below_n[-1]
+    table = epsilon_table(int(positives), int(negatives), delta)
+    return table[(positives - below_p[:-1]) * (negatives + 1) + negatives - below_n[:-1]].max()
+
+
+def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[np.ndarray, np.ndarray]:
+    """For each i the first and last j such that some (l, r) of the box selects exactly t_i … t_j: int [len(t)].
+
+    That needs l in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top + buffer)]; over this rectangle
+    r − l takes every value between its two ends, so only the ends have to meet [width − buffer, width + buffer].
+    """
+    slack = ROUNDING * max(1.0, np.abs(t).max())
+    before, after = np.append(-np.inf, t[:-1]), np.append(t[1:], np.inf)
+    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)  # both ascend with j
+    allowed = np.flatnonzero(least <= most + slack)
+    first = np.searchsorted(most, before + width - buffer - slack, "left")
+    last = np.searchsorted(least, t + width + buffer + slack, "right") - 1
+    i = np.arange(len(t))
+    if not len(allowed):
+        return i + 1, i
+    return np.maximum(np.maximum(first, allowed[0]), i), np.minimum(last, allowed[-1])
+
+
+def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float, per_unit: int) -> float:
+    low, high = min(positive.min(), negative.min()), max(positive.max(), negative.max())
+    t = np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
+    best = _single(counts_below(positive, t), counts_below(negative, t), delta) if len(t) else 0.0
+    if np.ptp(positive) >= np.ptp(negative):
+        positive, negative = negative, positive
+    width = np.ptp(positive)
+    lowest, highest = positive.min() + width - buffer, positive.max() + buffer
+    right = np.linspace(lowest, highest, int(np.ceil((highest - lowest) * per_unit)))[:, None]
+    left = right - width + np.linspace(-buffer, buffer, int(np.ceil(2 * buffer * per_unit)))
+
+    def inside(values: np.ndarray) -> np.ndarray:
+        values = np.sort(values)
+        return np.maximum(np.searchsorted(values, right, "right") - np.searchsorted(values, left, "left"), 0)
+
+    table = epsilon_table(len(positive), len(negative), delta)
+    return max(float(best), float(table[inside(positive) * (len(negative) + 1) + inside(negative)].max()), 0.0)
+
+
+def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarray:
+    """H = 2 / 2ⁿ of the competition, n the 1-based bin of ε: float64, the shape of ``epsilon``.
+
+    Bins of ``width`` exist while their upper end is at most ⌈ln(models − 1)⌉, and beyond them H is 0. (The
+    document prints 13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
+    """
+    epsilon = np.asarray(epsilon, np.float64)
+    bins = np.floor(np.ceil(np.log(models - 1)) / width) if models > 2 else 0
+    n = np.floor(epsilon / width)
+    return np.where(n < bins, 2.0 ** -np.minimum(n, 1000), 0.0)

@@ -1,0 +1,166 @@
+"""Can the two sides of an audit be told apart without any model? Then no attack on it means anything (RULI, A.3.1)."""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning import logistic, stats
+from unlearning.case import Case
+from unlearning.keyed import generator
+from unlearning.metrics import _crossed, _separation, row
+from unlearning.metrics._readings import balanced_accuracy
+from unlearning.settings import Settings
+
+LEAKY = "below the range of random divisions: labels tell the sides apart"
+
+
+class Options(Settings):
+    """``folds`` of the cross-validation; ``ridge``: the penalty of the linear classifier on standardised features;
+    ``shuffles``: random divisions of the same samples that say what labels alone would give by chance;
+    ``features``: what the classifier sees; ``components``: of more features than these, so many principal ones.
+    """
+
+    features: Literal["pixels", "none"] = "pixels"
+    components: int = Field(default=64, ge=1)
+    folds: int = Field(default=5, ge=2)
+    ridge: float = Field(default=1.0, gt=0)
+    shuffles: int = Field(default=1000, ge=40)
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """`evaluate` on each target model of a case and its target samples; means over the models.
+
+    Pixels stand in for the embeddings of the paper; tokens have none. The mean of the limits is at least as wide
+    as the interval of the mean, however the models depend on one another; so is the mean range of random divisions.
+    """
+    options = Options(**settings["metrics"]["blind"])
+    member = case.membership[case.target]
+    asked = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
+    forget, heldout = member.forget & asked, member.heldout & asked
+    used = (forget | heldout).any(axis=0)
+    features = None
+    if options.features == "pixels" and case.data.x.dtype.kind != "i":
+        features = principal(case.data.x[used].reshape(int(used.sum()), -1), options.components)
+    found = [
+        evaluate(
+            y=case.data.y[used],
+            forget=forgotten[used],
+            heldout=out[used],
+            features=features,
+            options=options,
+            rng=generator(settings["seed"], "blind", model),
+        )
+        for model, (forgotten, out) in enumerate(zip(forget, heldout, strict=True))
+    ]
+    means = {same[0]["metric"]: _mean(same) for same in zip(*found, strict=True)}
+    by_label, chance = means["label_overlap"], means["label_overlap_random"]
+    notes = [note for note in by_label["note"].split("; ") if note != LEAKY]
+    by_label["note"] = "; ".join(filter(None, [*notes, LEAKY if by_label["value"] < chance["ci_low"] else ""]))
+    return list(means.values())
+
+
+def principal(x: np.ndarray, components: int) -> np.ndarray:
+    """Standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal components
+    if there are more. No side is named, so that this can tell none apart."""
+    x = np.asarray(x, np.float64)
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+    if x.shape[1] <= components:
+        return x
+    left, scale, _ = np.linalg.svd(x, full_matrices=False)
+    return left[:, :components] * scale[:components]
+
+
+def _mean(same: tuple[dict, ...]) -> dict:
+    """One row from those of several models."""
+    if len(same) == 1:
+        return same[0]
+    notes = dict.fromkeys(filter(None, (one["note"] for one in same)))
+    numbers = {name: float(np.mean([one[name] for one in same])) for name in ("value", "ci_low", "ci_high")}
+    return {**same[0], **numbers, "note": "; ".join([f"mean of {len(same)} models", *notes])}
+
+
+def evaluate(
+    *,
+    y: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    features: np.ndarray | None = None,
+    options: Options,
+    rng: np.random.Generator,
+) -> list[dict]:
+    """Tidy rows of table 11 for one target model: label overlap, its chance level, and a linear classifier.
+
+    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, …], anything that
+    does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is
+    left out). Raises ValueError when a side has fewer samples than folds.
+    """
+    sizes = int(forget.sum()), int(heldout.sum())
+    if min(sizes) < options.folds:
+        raise ValueError(f"the blind check needs at least {options.folds} samples on each side, not {sizes}")
+    rows = _label_rows(y, forget, heldout, options, rng)
+    if features is None:
+        nothing = stats.empty(n=sum(sizes), note="no features were given")
+        return [
+            *rows,
+            *(row(attack="blind", metric=name, estimate=nothing) for name in ("blind_accuracy", "blind_auc")),
+        ]
+    either = forget | heldout
+    x = np.asarray(features, np.float64).reshape(len(forget), -1)[either]
+    return rows + _classifier_rows(x, forget[either], options, rng)
+
+
+def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
+
+    The reading of "proportion of shared classes" that gives the paper's numbers; counting classes that occur on
+    both sides would give 100 % for CIFAR-10.
+    """
+    classes = int(y.max()) + 1
+    shares = [np.bincount(y[side], minlength=classes) / side.sum() for side in (a, b)]
+    return float(np.minimum(*shares).sum())
+
+
+def _label_rows(y, forget, heldout, options: Options, rng) -> list[dict]:
+    overlap = label_overlap(y, forget, heldout)
+    either = np.flatnonzero(forget | heldout)
+    chance = np.empty(options.shuffles)
+    for i in range(options.shuffles):
+        order = rng.permutation(either)
+        sides = np.zeros((2, len(y)), bool)
+        sides[0, order[: forget.sum()]] = True
+        sides[1, order[forget.sum() :]] = True
+        chance[i] = label_overlap(y, *sides)
+    low, high = np.quantile(chance, [0.025, 0.975])
+    leaky = LEAKY if overlap < low else ""
+    n = len(either)
+    return [
+        row(attack="blind", metric="label_overlap", estimate=stats.Estimate(overlap, overlap, overlap, n, leaky)),
+        row(
+            attack="blind",
+            metric="label_overlap_random",
+            estimate=stats.Estimate(
+                float(chance.mean()), float(low), float(high), n, f"range of {options.shuffles} random divisions"
+            ),
+        ),
+    ]
+
+
+def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng) -> list[dict]:
+    """Out-of-fold accuracy and AUC of a ridge logistic regression, each fold read by itself, then averaged."""
+    fold = np.empty(len(positive), np.int64)
+    for side in (positive, ~positive):
+        fold[side] = rng.permutation(np.arange(side.sum()) % options.folds)
+    tested = fold == np.arange(options.folds)[:, None]
+    score = np.zeros(tested.shape)
+    for k, test in enumerate(tested):
+        score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
+    one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
+    parts = [balanced_accuracy(score > 0, one, other), _separation.auc(score=score, forget=one, heldout=other)]
+    # the folds play the models: the same classifier on samples of its own
+    combined = _crossed.combine(parts, split=np.zeros(options.folds, np.int64))
+    estimates = _crossed.estimates(_crossed.read(combined, share=np.ones(1)), n=len(positive))
+    return [
+        row(attack="blind", metric=name, estimate=estimate)
+        for name, estimate in zip(("blind_accuracy", "blind_auc"), estimates, strict=True)
+    ]

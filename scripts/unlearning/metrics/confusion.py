@@ -1,0 +1,58 @@
+"""Interclass confusion (IC) test: does the unlearned model still confuse what it was taught to confuse?
+
+Goel et al. 2023, as used in Tu, Hu and Ma 2025, section 4.4.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning.case import Case
+from unlearning.metrics import _rates, row
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """`evaluate` on the target models of a case."""
+    target = case.membership[case.target]
+    return evaluate(
+        logits=case.unlearned[case.target],
+        forget=target.forget,
+        trained=case.labels_of(case.target),
+        y=case.data.y,
+        split=target.split,
+        block=target.block,
+    )
+
+
+def evaluate(
+    *,
+    logits: np.ndarray,
+    forget: np.ndarray,
+    trained: np.ndarray,
+    y: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+) -> list[dict]:
+    """Rows "ic_error" (γ) and "ic_score" (1 − γ).
+
+    γ is the rate at which samples of the confused set are predicted as the class they were confused with, as a
+    mean over models; predictions of third classes are no memory of the confusion. ``logits`` float [models,
+    samples, classes]; ``forget`` bool [models, samples], the confused set; ``trained`` int [models, samples] or
+    [samples], the labels that models were trained with; ``y`` int [samples], the true ones; ``split`` and
+    ``block`` int [models]. The interval covers samples and models. Raises ValueError for shapes that do not fit
+    and for confused samples that were trained with their true label.
+    """
+    guess = _rates.predicted(logits)
+    if forget.shape != guess.shape:
+        raise ValueError(f"forget must be [models, samples] = {guess.shape} like the logits, not {forget.shape}")
+    trained = _rates.per_model(trained, guess.shape, "trained")
+    if (forget & (trained == _rates.per_model(y, guess.shape, "y"))).any():
+        raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
+    error = _rates.rate(hit=guess == trained, rows=forget, split=split, block=block)
+    score = replace(error, value=1 - error.value, low=1 - error.high, high=1 - error.low)
+    return [row(metric="ic_error", estimate=error), row(metric="ic_score", estimate=score)]

@@ -1,0 +1,110 @@
+"""Efficacy by epistemic uncertainty: how little the weights tell about the target set (Becker and Liebig 2022)."""
+
+import numpy as np
+
+from unlearning import stats
+from unlearning.case import Case
+from unlearning.metrics import row
+from unlearning.settings import Settings
+from unlearning.stats import Estimate
+
+
+def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
+    """ι of each model, float64 [models]: mean over its target samples of ‖∇_θ log p_θ(y|x)‖² (equation 7).
+
+    ``squared_norms`` float [models, samples] ≥ 0, gradients for the observed label; ``target`` bool [models,
+    samples] says which samples count for which model (None: all). Raises ValueError for negative or NaN values
+    among them, for shapes that differ, and for a model without target samples.
+    """
+    squared_norms = np.asarray(squared_norms, np.float64)
+    target = np.ones(squared_norms.shape, bool) if target is None else target
+    if squared_norms.ndim != 2 or target.shape != squared_norms.shape:
+        raise ValueError(
+            f"squared gradient norms and targets must be [models, samples], not {squared_norms.shape}, {target.shape}"
+        )
+    if not target.any(axis=1).all():
+        raise ValueError(f"model {int((~target.any(axis=1)).argmax())} has no target samples to measure")
+    if not (squared_norms[target] >= 0).all():
+        raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
+    return np.where(target, squared_norms, 0.0).sum(axis=1) / target.sum(axis=1)
+
+
+def efficacy(information: np.ndarray) -> np.ndarray:
+    """1/ι, inf where ι is 0 (equation 8); with ‖∇ mean cross-entropy‖² for ι, its upper bound (lemma 1). float64."""
+    information = np.asarray(information, np.float64)
+    with np.errstate(divide="ignore"):
+        return np.where(information > 0, 1.0 / information, np.inf)
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels."""
+    squared_norms, mean_squared_norm = case.gradients
+    return evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+
+
+def evaluate(
+    *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None, setting: str = ""
+) -> list[dict]:
+    """Tidy rows over models (seeds): mean, sd and median of information, efficacy and its upper bound.
+
+    ``squared_norms`` and ``target`` as ``information``; ``mean_squared_norm`` float [models], ‖∇ of the mean
+    cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf, means and standard
+    deviations are empty, and the median stays. Raises ValueError as ``information``, and where a mean gradient is
+    longer than the mean of the squared norms allows (theorem 1), which no correct gradients can be.
+    """
+    iota = information(squared_norms, target=target)
+    bound = np.asarray(mean_squared_norm, np.float64)
+    if bound.shape != iota.shape or not (bound >= 0).all():
+        raise ValueError(f"squared norms of the mean gradient must be {len(iota)} numbers of at least 0, one a model")
+    if (bound > iota * (1 + 1e-3) + 1e-30).any():  # float32 gradients
+        model = int((bound - iota).argmax())
+        raise ValueError(
+            f"model {model}: the mean gradient's squared norm {bound[model]:g} exceeds the mean squared norm "
+            f"{iota[model]:g}: both must come from the same samples and labels"
+        )
+    quantities = {"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)}
+    return [
+        row(metric=name + suffix, setting=setting, estimate=estimate)
+        for name, values in quantities.items()
+        for suffix, estimate in summary(values).items()
+    ]
+
+
+def summary(values: np.ndarray) -> dict[str, Estimate]:
+    """Mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
+
+    Student's t for the mean, chi-square for the standard deviation, order statistics for the median. Infinite
+    values leave the first two empty, with the reason.
+    """
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        nothing = stats.empty(n=len(values), note=f"ι is 0 and efficacy infinite in {infinite} of {len(values)} models")
+        return {"": nothing, "_sd": nothing, "_median": median_interval(values=values)}
+    return {
+        "": stats.mean_interval(values=values),
+        "_sd": stats.sd_interval(values=values),
+        "_median": median_interval(values=values),
+    }
+
+
+def median_interval(*, values: np.ndarray, level: float = stats.LEVEL) -> Estimate:
+    """Median with its distribution-free interval between order statistics, at least ``level`` (Thompson 1936).
+
+    Below six values (at 95 %) no pair of order statistics reaches the level: the limits are NaN.
+    """
+    from scipy.special import bdtr
+
+    values = np.sort(values)
+    n = len(values)
+    # P(fewer than k of n lie below the median) = bdtr(k − 1); the interval [k-th, (n + 1 − k)-th] misses twice that
+    ranks = np.arange(1, n // 2 + 1)
+    allowed = ranks[2 * bdtr(ranks - 1.0, n, 0.5) <= 1 - level]
+    middle = float((values[(n - 1) // 2] + values[n // 2]) / 2)
+    if not len(allowed):
+        return Estimate(middle, np.nan, np.nan, n, f"{n} values are too few for an interval of the median")
+    k = allowed[-1]
+    return Estimate(middle, float(values[k - 1]), float(values[n - k]), n)

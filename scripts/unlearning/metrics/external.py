@@ -1,0 +1,189 @@
+"""Everything that logits from elsewhere allow; what they do not is an empty value with the reason."""
+
+import numpy as np
+
+from unlearning import stats
+from unlearning.external_case import ExternalCase
+from unlearning.keyed import generator
+from unlearning.metrics import _crossed, _game, _readings, _separation, accuracy, blind, competition, row, ruli, swap
+from unlearning.metrics.competition import Models
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """``fpr`` at which TPR is read. The metrics competition and ruli have options of their own."""
+
+    fpr: tuple[float, ...] = (0.01, 0.001)
+
+
+def rows(case: ExternalCase, settings: dict) -> list[dict]:
+    """Tidy rows: accuracies and AUC of phi always; attacks, Q, the competition's score and RULI where possible."""
+    options = Options(**settings["metrics"]["external"])
+    return [
+        *_accuracies(case),
+        *_labels(case, settings),
+        *_phi(case, options),
+        *_attacks(case, settings, options),
+        *_competition(case, settings),
+        *_ruli(case, settings),
+    ]
+
+
+def swapped(case: ExternalCase) -> str:
+    """Why the target models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2024, §3.3)."""
+    member = case.membership
+    for block in np.unique(member.block):
+        own = member[member.block == block]
+        numbers = np.unique(own.split)
+        if len(numbers) != 2:
+            return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
+        sides = [own[own.split == number] for number in numbers]
+        for number, side in zip(numbers, sides, strict=True):
+            if (side.forget != side.forget[0]).any() or (side.heldout != side.heldout[0]).any():
+                return f"models of split {number} in block {block} differ in forget or heldout"
+        (f, t), (f_other, t_other) = ((side.forget[0], side.heldout[0]) for side in sides)
+        if not (np.array_equal(f, t_other) and np.array_equal(t, f_other)):
+            return f"in block {block} the forget set of one split is not the heldout set of the other"
+    return ""
+
+
+def _nothing(metric: str, why: str, attack: str = "", setting: str = "") -> dict:
+    return row(metric=metric, attack=attack, setting=setting, estimate=stats.empty(n=0, note=why))
+
+
+def _accuracies(case: ExternalCase) -> list[dict]:
+    reasons = {
+        "role=retain": "what models keep is unknown without train.npy",
+        "role=heldout": "the models have seen every sample",
+        "role=test": "no sample is marked in test.npy",
+    }
+    found = accuracy.rows(case, {})
+    have = {one["setting"] for one in found}
+    return found + [_nothing("accuracy", why, setting=role) for role, why in reasons.items() if role not in have]
+
+
+def _labels(case: ExternalCase, settings: dict) -> list[dict]:
+    """Whether labels alone tell the two sides apart: then no attack on them means anything."""
+    try:
+        found = blind.rows(case, {"metrics": {"blind": {"features": "none"}}, "seed": settings["seed"]})
+    except ValueError as error:
+        return [_nothing("label_overlap", str(error), attack="blind")]
+    return [one for one in found if one["metric"].startswith("label_overlap")]
+
+
+def _phi(case: ExternalCase, options: Options) -> list[dict]:
+    """How well the confidence alone separates: no threshold, so no shadow model is needed."""
+    member = case.membership
+    if not member.heldout.any(axis=1).all():
+        return [_nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
+    phi = stats.phi(logits=case.unlearned, y=case.labels)
+    rules = _game.game(
+        forget=member.forget, heldout=member.heldout, split=member.split, block=member.block, weight=member.weight
+    )
+    n = len(rules.columns)
+    phi = phi[:, rules.columns]
+    part = _separation.auc(score=phi, forget=rules.forget, heldout=rules.heldout)
+    reading = _crossed.read(_crossed.combine([part], split=rules.split), share=_game.share(rules))
+    (auc,) = _crossed.estimates(reading, n=n)
+    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
+    found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
+    for fpr in options.fpr:
+        estimate = _readings.tpr_at_fpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
+        found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
+    return found
+
+
+def _attacks(case: ExternalCase, settings: dict, options: Options) -> list[dict]:
+    """The SWAP test's rows; without swapped pairs those of single attacks, and none of Q."""
+    scores = case.scores if case.scores_file else {}
+    missing = [_nothing("advantage", why, attack=name) for name, why in case.missing.items()]
+    why = swapped(case) or ("" if scores else "no attack could be asked")
+    member = case.membership
+    sets = {
+        "paper": [key for key in scores if key[0] in settings["paper_set"]],
+        "extended": [key for key in scores if key[0] != "random"],
+    }
+    if why:
+        sets, empty = {}, [_nothing("q", why, attack="paper")]
+    else:
+        empty = []
+    if not scores:
+        return missing + empty
+    try:
+        found = swap.evaluate(
+            scores=scores, forget=member.forget, heldout=member.heldout, split=member.split, block=member.block,
+            weight=member.weight, sets={name: keys for name, keys in sets.items() if keys},
+            rng=generator(settings["seed"], "swap"), fprs=options.fpr, draws=settings["bootstrap"],
+        )  # fmt: skip
+    except ValueError as error:
+        return [*missing, *empty, _nothing("advantage", str(error))]
+    if why:
+        found = [one for one in found if not one["setting"].startswith("pair=")]
+    return found + missing + empty
+
+
+def _competition(case: ExternalCase, settings: dict) -> list[dict]:
+    populations = [("retrain", case.others.get("retrain")), ("retrain_control", case.others.get("retrain_control"))]
+    missing = "there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with"
+    why = "" if populations[0][1] else missing
+    forget = case.membership.forget
+    if not why and (forget != forget[0]).any():
+        why = "the models of target/ have different forget sets; the score compares models with one"
+    for name, other in populations:
+        if not why and other and not case.same_samples(name):
+            why = f"{name}/ holds other samples than target/"
+        if not why and other and (other.membership.forget != forget[0]).any():
+            why = f"the models of {name}/ have other forget sets than those of target/"
+    if why:
+        return [_nothing("score", why)]
+    retrain, control = (None if other is None else _models(other) for _, other in populations)
+    try:
+        return competition.evaluate(
+            unlearned=_models(case),
+            retrained=retrain,
+            independent=control,
+            options=competition.Options(**settings["options"]["competition"]),
+            rng=generator(settings["seed"], "competition"),
+        )
+    except ValueError as error:
+        return [_nothing("score", str(error))]
+
+
+def _models(case: ExternalCase) -> Models:
+    member, test = case.membership, case.data.part == 1
+    right = case.unlearned.argmax(-1) == case.labels
+    forget = np.flatnonzero(member.forget[0])
+    labels = case.labels[..., forget]
+    retain = None
+    if member.retain.any(axis=1).all():
+        retain = np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)])
+    phi = stats.phi(logits=case.unlearned[:, forget], y=labels)
+    return Models(phi, retain, right[:, test].mean(1) if test.any() else None)
+
+
+def _ruli(case: ExternalCase, settings: dict) -> list[dict]:
+    parts = ("original", "shadow", "shadow_original", "retrain")
+    original, shadow, trained, retrained = map(case.others.get, parts)
+    why = case.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
+    if not why and not case.same_samples("shadow"):
+        why = "shadow/ holds other samples than target/"
+    why = why or shadow.unlike("shadow_original", trained, "shadow")
+    if why:
+        return [_nothing("privacy_auc", why, attack="ruli")]
+    try:
+        return ruli.evaluate(
+            targets=_population(case, original, None if case.unlike("retrain", retrained) else retrained),
+            shadows=_population(shadow, trained, None),
+            options=ruli.Options(**settings["options"]["ruli"]),
+        )
+    except ValueError as error:
+        return [_nothing("privacy_auc", str(error), attack="ruli")]
+
+
+def _population(case: ExternalCase, original: ExternalCase, retrained: ExternalCase | None) -> ruli.Population:
+    member, y = case.membership, case.labels
+    phi = {
+        name: None if other is None else stats.phi(logits=other.unlearned, y=y)
+        for name, other in (("original", original), ("unlearned", case), ("retrained", retrained))
+    }
+    return ruli.Population(**phi, train=member.train, forget=member.forget, heldout=member.heldout)

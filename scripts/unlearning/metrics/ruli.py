@@ -1,0 +1,244 @@
+"""RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, PositiveFloat
+
+from unlearning import logistic, stats
+from unlearning.case import Case
+from unlearning.metrics import _rates, _reference, row
+from unlearning.metrics._readings import Question, readings
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """``density`` and ``bandwidth`` of the distributions of phi; ``clip``: the probability at which p_y is cut (None:
+    not at all); ``test_model``: who answers for held-out samples in the efficacy test, a truly ``retrained`` model
+    or the ``original`` one; ``population``: whether the pooled attack learns from ``unlearned`` or from
+    ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every distribution.
+    """
+
+    density: Literal["kde", "gaussian"] = "kde"
+    bandwidth: Literal["silverman"] | PositiveFloat = "silverman"
+    clip: float | None = Field(default=None, gt=0, lt=0.5)
+    test_model: Literal["retrained", "original"] = "retrained"
+    population: Literal["unlearned", "trained"] = "unlearned"
+    fpr: tuple[float, ...] = (0.001, 0.01, 0.05)
+    minimum: int = Field(default=3, ge=2)
+
+
+COMPAT = Options(bandwidth=1.0, clip=1e-6, test_model="original", population="trained")
+"""The choices of the published code."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """phi and memberships of models that were trained and then unlearned.
+
+    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget``
+    and ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew
+    without each model's forget set, needed of targets only.
+    """
+
+    original: np.ndarray
+    unlearned: np.ndarray
+    train: np.ndarray
+    forget: np.ndarray
+    heldout: np.ndarray
+    retrained: np.ndarray | None = None
+
+    def columns(self, keep: np.ndarray) -> "Population":
+        """The same for some samples."""
+        return Population(**{k: v if v is None else v[:, keep] for k, v in vars(self).items()})
+
+    def models(self, keep: np.ndarray) -> "Population":
+        """The same for some models."""
+        return Population(**{k: v if v is None else v[keep] for k, v in vars(self).items()})
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """`evaluate` on the target samples of a case, and on those of either kind where they are of two.
+
+    Held-out samples are answered by retrained models; where the method itself retrains, by an independent
+    population, if there is one. With a selection, the accuracy on vulnerable samples that were kept follows (table
+    3), with setting "role=retain;target=vulnerable". Numbers on one kind have setting "target=vulnerable" or
+    "target=protected". Raises ValueError for a case without shadow models.
+    """
+    options = Options(**settings["metrics"]["ruli"])
+    if case.target.all():
+        raise ValueError("metric ruli needs shadow models, there are none; draw them by protocol ruli")
+    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, asked)
+    targets, shadows = both.models(case.target), both.models(~case.target)
+    kinds = {"": np.ones(int(asked.sum()), bool)}
+    if case.selection is not None:
+        kinds |= {f"target={kind}": getattr(case.selection, kind)[asked] for kind in ("vulnerable", "protected")}
+    found = []
+    for setting, audited in kinds.items():
+        if audited.any() and (not setting or not audited.all()):
+            tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited)
+            found += [{**test, "setting": setting} for test in tests]
+    vulnerable = asked & case.selection.vulnerable if case.selection is not None else ~asked & asked
+    return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
+
+
+def population(case: Case, asked: np.ndarray) -> "Population":
+    """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
+    reference = case.retrained_files
+    if reference is not None and case.unlearned_files == reference:
+        reference = case.control_files
+    answers = {"original": case.original, "unlearned": case.unlearned, "retrained": None}
+    if reference is not None:
+        answers["retrained"] = case.retrained if reference == case.retrained_files else case.control
+    y, member = case.data.y[asked], case.membership
+    phi = {
+        name: None if logits is None else np.stack([stats.phi(logits=model[asked], y=y) for model in logits])
+        for name, logits in answers.items()
+    }
+    masks = {name: getattr(member, name)[:, asked] for name in ("train", "forget", "heldout")}
+    return Population(**phi, **masks)
+
+
+def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[dict]:
+    """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
+    member, logits = case.membership[case.target], case.unlearned[case.target][:, vulnerable]
+    estimate = _rates.rate(
+        hit=_rates.predicted(logits) == case.data.y[vulnerable],
+        rows=member.retain[:, vulnerable],
+        split=member.split,
+        block=member.block,
+    )
+    return [row(metric="accuracy", setting="role=retain;target=vulnerable", estimate=estimate)]
+
+
+def evaluate(
+    *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
+) -> list[dict]:
+    """Tidy rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, means over targets with intervals.
+
+    ``audited`` bool [samples] narrows the audit to some of the target samples (RULI: to the vulnerable ones);
+    by default all that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the
+    samples and, with two targets or more, the targets. Raises ValueError as ``score``.
+    """
+    bandwidth = f";bandwidth={options.bandwidth}" if options.density == "kde" else ""
+    clipped = "" if options.clip is None else f";clip={options.clip:g}"
+    base = f"density={options.density}{bandwidth}{clipped}"
+    settings = {
+        ("ruli", "efficacy"): f"{base};test_model={options.test_model}",
+        ("u_lira", "privacy"): "density=gaussian" + clipped,
+        ("population", "privacy"): f"shadows={options.population}" + clipped,
+    }
+    rows = []
+    for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():
+        setting = settings.get((attack, name), base)
+        rows += [
+            row(attack=attack, metric=f"{name}_{metric}", setting=setting, estimate=estimate)
+            for metric, estimate in readings(test, fpr=options.fpr).items()
+        ]
+    return rows
+
+
+def score(
+    *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
+) -> dict[tuple[str, str], Question]:
+    """Score every test of table 1, U-LiRA and the population attack: {(attack, metric prefix): Question}.
+
+    Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and kept the sample, Q_i and Q_R
+    phi of original ones that did and did not train on it. Privacy: Q_u against Q_h, asked of the unlearned
+    target; efficacy: Q_u against Q_R, asked of the unlearned target for forgotten and of the retrained one for
+    held-out samples; trained: Q_i against Q_R, asked of the original; remained: Q_r against Q_h, asked of the
+    unlearned. U-LiRA asks the privacy question with Gaussians of Q_u and Q_R.
+
+    Raises ValueError for shapes that do not match, phi that is not finite, a target that is also a shadow
+    model, and samples with too few shadow models in a distribution.
+    """
+    for name, population in (("targets", targets), ("shadows", shadows)):
+        _check(name, population)
+    if targets.train.shape[1] != shadows.train.shape[1]:
+        raise ValueError(
+            f"targets hold {targets.train.shape[1]} samples, shadows {shadows.train.shape[1]}: a test of single "
+            "samples needs the same ones in both"
+        )
+    _never_its_own_reference(targets, shadows)
+    keep = (targets.forget | targets.heldout).any(axis=0)
+    if audited is not None:
+        keep &= audited
+    if not keep.any():
+        raise ValueError("no audited sample is forgotten or held out by any target")
+    targets, shadows = (_clipped(p.columns(keep), options.clip) for p in (targets, shadows))
+    retain, remained = (p.train & ~p.forget for p in (targets, shadows))
+
+    def ratio(at, over, under, kind=options.density):
+        """log p(at | over) − log p(at | under), each a (phi, mask, name)."""
+        numerator, denominator = (
+            _reference.log_density(
+                phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
+            )
+            for phi, mask, side in (over, under)
+        )
+        return numerator - denominator
+
+    q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
+    q_h = shadows.unlearned, shadows.heldout, "held out (unlearned)"
+    q_r = shadows.unlearned, remained, "kept (unlearned)"
+    q_i = shadows.original, shadows.train, "trained on (original)"
+    q_R = shadows.original, shadows.heldout, "held out (original)"
+    forgot, out = targets.forget, targets.heldout
+    result = {
+        ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forgot, out),
+        ("ruli", "efficacy"): Question(
+            np.full(out.shape, np.nan), forgot, out, "no retrained target models were given"
+        ),
+        ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, out),
+        ("ruli", "remained"): Question(np.full(out.shape, np.nan), retain, out, "no audited sample was kept"),
+        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, "gaussian"), forgot, out),
+        ("population", "privacy"): Question(_pooled(targets, shadows, options), forgot, out),
+    }
+    answer = targets.retrained if options.test_model == "retrained" else targets.original
+    if answer is not None:
+        score = ratio(np.where(forgot, targets.unlearned, answer), q_u, q_R)
+        result["ruli", "efficacy"] = Question(score, forgot, out)
+    if retain.any():
+        used = (retain | out).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
+        score = np.full(out.shape, np.nan)
+        score[:, used] = ratio(targets.unlearned[:, used], *((phi[:, used], m[:, used], s) for phi, m, s in (q_r, q_h)))
+        result["ruli", "remained"] = Question(score, retain & used, out & used)
+    return result
+
+
+def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
+    """Log-odds of one logistic regression on the phi of all samples and shadow models together."""
+    phi = shadows.unlearned if options.population == "unlearned" else shadows.original
+    rows = shadows.forget | shadows.heldout
+    model = logistic.fit(phi[rows][:, None], shadows.forget[rows])
+    return model.log_odds(targets.unlearned[..., None])
+
+
+def _clipped(population: Population, probability: float | None) -> Population:
+    phi = {
+        name: None if value is None else _reference.clip(value, probability)
+        for name, value in vars(population).items()
+        if name in ("original", "unlearned", "retrained")
+    }
+    return Population(**{**vars(population), **phi})
+
+
+def _check(name: str, population: Population) -> None:
+    shape = population.train.shape
+    for field, value in vars(population).items():
+        if value is None:
+            continue
+        if value.shape != shape or value.ndim != 2:
+            raise ValueError(f"{name}.{field} has shape {value.shape}, train {shape}: all are [models, samples]")
+        if value.dtype != bool and not np.isfinite(value).all():
+            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
+
+
+def _never_its_own_reference(targets: Population, shadows: Population) -> None:
+    for name in ("original", "unlearned"):
+        own, pool = getattr(targets, name), getattr(shadows, name)
+        for m, values in enumerate(own):
+            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
+                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")

@@ -1,0 +1,186 @@
+"""The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2025)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import special
+
+from unlearning import stats
+from unlearning.case import Case
+from unlearning.keyed import generator
+from unlearning.metrics import _crossed, _crossfit, _game, _separation, row
+from unlearning.settings import Settings
+
+FPRS = (0.01, 0.001)
+Key = tuple[str, str]  # attack, form
+
+
+def advantage_bound(*, epsilon: float, delta: float) -> float:
+    """Largest advantage against (ε, δ)-certified removal, 2(1 − (2 − 2δ)/(e^ε + 1)) cut to [0, 1] (Theorem 3.6).
+
+    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and says nothing. Raises ValueError unless ε ≥ 0 and
+    0 ≤ δ ≤ 1.
+    """
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise ValueError(f"certified removal needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
+    return float(min(2 * (np.tanh(epsilon / 2) + 2 * delta * special.expit(-epsilon)), 1.0))
+
+
+def swap_lower_bound(*, epsilon: float, delta: float) -> float:
+    """Least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
+
+    The uncut value falls to −1 for large ε, where the corollary says nothing. Errors as ``advantage_bound``.
+    """
+    return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
+
+
+def adv_bar(reading: _crossed.Reading, *, n: int) -> list[stats.Estimate]:
+    """Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval holds 0."""
+    size, low, high = _magnitude(reading, _crossed.half_widths(reading))
+    notes = [_crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
+    return [stats.Estimate(*map(float, limits), n, note) for *limits, note in zip(size, low, high, notes, strict=True)]
+
+
+def quality(
+    reading: _crossed.Reading,
+    *,
+    n: int,
+    rng: np.random.Generator,
+    names: Sequence[str] = (),
+    draws: int = _crossed.DRAWS,
+) -> stats.Estimate:
+    """Q = 1 − max over adversaries of Adv̄, from one reading of all of them (Definition 3.7).
+
+    The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With
+    ``names`` of the adversaries, the note says which was the strongest.
+    """
+    size, low, high = _magnitude(reading, _crossed.joint_half_widths(reading, rng=rng, draws=draws))
+    note = _crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
+    return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """`evaluate` on the target models of a case; Q over the paper's adversaries and over all but the control.
+
+    A set of which the study runs no adversary has no rows.
+    """
+    target = case.membership[case.target]
+    sets = {
+        "paper": [key for key in case.scores if key[0] in settings["paper_set"]],
+        "extended": [key for key in case.scores if key[0] != "random"],
+    }
+    return evaluate(
+        scores=case.scores,
+        forget=target.forget,
+        heldout=target.heldout,
+        split=target.split,
+        block=target.block,
+        weight=target.weight,
+        sets={name: members for name, members in sets.items() if members},
+        rng=generator(settings["seed"], "swap"),
+        draws=settings["bootstrap"],
+    )
+
+
+def evaluate(
+    *,
+    scores: dict[Key, tuple[np.ndarray, np.ndarray]],
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+    weight: np.ndarray | None,
+    sets: dict[str, list[Key]],
+    rng: np.random.Generator,
+    fprs: Sequence[float] = FPRS,
+    draws: int = _crossed.DRAWS,
+) -> list[dict]:
+    """All rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
+
+    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] on target
+    models; memberships as ``_game.game``; ``sets``: name → the adversaries over which Q takes the maximum;
+    ``draws``: bootstrap replicates. The attack column holds "attack/form", or the set's name for q; setting
+    "pair=<block>" where one pair is read alone. ``n`` counts samples, pairs for q_sd. Raises ValueError as
+    ``_game.game``, for arrays of another shape, and for sets that are empty or name unknown adversaries.
+    """
+    rules = _game.game(forget=forget, heldout=heldout, split=split, block=block, weight=weight)
+    _check(scores, sets, forget.shape)
+    keys = list(scores)
+    names = ["/".join(key) for key in keys]
+    decisions = [decision for _, decision in scores.values()]
+    advantages = _crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
+    readings = {"": (_crossed.read(advantages, share=_game.share(rules)), len(rules.columns))}
+    for pair in np.unique(rules.block):
+        readings[f"pair={pair}"] = (
+            _crossed.read(advantages, share=_game.share(rules, pair)),
+            _game.samples(rules, pair),
+        )
+    table = [
+        row(attack=name, metric="advantage", setting=setting, estimate=estimate)
+        for setting, (reading, n) in readings.items()
+        for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
+    ]
+    for name, members in sets.items():
+        which = [keys.index(key) for key in members]
+        found = {
+            setting: quality(reading.only(which), n=n, rng=rng, names=[names[i] for i in which], draws=draws)
+            for setting, (reading, n) in readings.items()
+        }
+        table += [row(attack=name, metric="q", setting=setting, estimate=q) for setting, q in found.items()]
+        spread = stats.sd_interval(values=np.array([q.value for setting, q in found.items() if setting]))
+        table.append(row(attack=name, metric="q_sd", estimate=spread))
+        fair = _crossfit.quality(rules, [decisions[i] for i in which], readings[""][0].only(which), rng=rng)
+        table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
+    for name, (score, _) in zip(names, scores.values(), strict=True):
+        table += _separate(rules, name, score[:, rules.columns], fprs)
+    return table
+
+
+def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[float]) -> list[dict]:
+    n = len(rules.columns)
+    settings = {fpr: f"fpr={fpr:g}" for fpr in fprs}
+    if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
+        nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
+        keys = [("auc", ""), ("mia_score", ""), *(("tpr_at_fpr", setting) for setting in settings.values())]
+        return [row(attack=name, metric=metric, setting=s, estimate=nothing) for metric, s in keys]
+    per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
+    sides = {"score": score, "forget": rules.forget, "heldout": rules.heldout}
+
+    def read(part: _crossed.Part) -> stats.Estimate:
+        reduced = _crossed.combine([part], split=rules.split)
+        return _crossed.estimates(_crossed.read(reduced, share=_game.share(rules)), n=n)[0]
+
+    auc = read(_separation.auc(**sides))
+    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
+    rows = [row(attack=name, metric="auc", estimate=auc), row(attack=name, metric="mia_score", estimate=mia)]
+    negatives = _separation.effective_count(rules.heldout).min()
+    for fpr, setting in settings.items():
+        reason = stats.unresolved(negatives=negatives, fpr=fpr)
+        if reason:
+            found = stats.empty(n=n, note=reason)
+        else:
+            part, optimism = _separation.tpr_at_fpr(**sides, fpr=fpr)
+            found = read(part)
+            found = replace(found, low=max(found.low - float(per_model @ optimism), 0.0))
+        rows.append(row(attack=name, metric="tpr_at_fpr", setting=setting, estimate=found))
+    return rows
+
+
+def _magnitude(reading: _crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    size = np.abs(reading.value)
+    return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
+
+
+def _check(scores: dict, sets: dict, shape: tuple[int, ...]) -> None:
+    for key, (score, decision) in scores.items():
+        if score.shape != shape or decision.shape != shape or decision.dtype != bool:
+            raise ValueError(f"score and bool decision of {'/'.join(key)} must be {shape}, like the membership")
+    for name, members in sets.items():
+        unknown = [key for key in members if key not in scores]
+        if unknown or not members:
+            raise ValueError(f"set {name} must name adversaries that were scored; it has {unknown or 'none'}")

@@ -1,0 +1,47 @@
+"""Pieces that the image models share."""
+
+import torch
+from torch import Tensor, nn
+
+from unlearning.models import ImageOptions
+
+
+class Standardise(nn.Module):
+    """(x − mean) / std for each channel of x [n, channels, height, width].
+
+    The constants are no part of the state: a saved model holds only what training changed.
+    """
+
+    def __init__(self, options: ImageOptions) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(options.mean).view(-1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(options.std).view(-1, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std
+
+
+def standardise(options: ImageOptions, shape: tuple[int, ...]) -> Standardise:
+    """The first layer for images of ``shape``. Raises ValueError for other samples or another number of channels."""
+    if len(shape) != 3:
+        raise ValueError(f"this model needs images [channels, height, width], not samples of shape {tuple(shape)}")
+    if len(options.mean) not in (1, shape[0]):
+        raise ValueError(
+            f"mean and std have {len(options.mean)} numbers but the images {shape[0]} channel(s); give one "
+            "for each channel (MNIST: mean [0.1307], std [0.3081])"
+        )
+    return Standardise(options)
+
+
+def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
+    """Normalise ``channels``: ``batch`` statistics, ``group`` statistics of each sample, or ``none``.
+
+    Raises ValueError if the groups cannot be equal.
+    """
+    if kind == "none":
+        return nn.Identity()
+    if kind == "batch":
+        return nn.BatchNorm2d(channels)
+    if channels % groups:
+        raise ValueError(f"groups: {channels} channels cannot be cut into {groups} equal groups; choose a divisor")
+    return nn.GroupNorm(groups, channels)

@@ -1,0 +1,152 @@
+"""External: nothing is drawn or trained; the logits are a user's own, in a folder, and so is who saw what.
+
+The folder holds one folder for each population of models, each with ``logits.npy`` and who saw what::
+
+    target/           after unlearning: the models that are audited
+    original/         the same models before unlearning
+    retrain/          models that never saw the forget set; retrain_control/: more of them, independent
+    shadow/           the adversary's models, unlearned by the same method
+    shadow_original/  the adversary's models as trained
+
+Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its
+own name. `unlearning.imported` says what the files hold.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from unlearning import faults
+from unlearning.artifacts import Data, Membership
+from unlearning.settings import Settings
+
+#: What is computed from its models, and whether attacks score them first.
+METRICS = ("external", "accuracy", "swap", "competition", "ruli")
+ATTACKED = True
+
+#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
+GRADIENTS, REFERENCES = False, ()
+
+#: Options that count blocks and change none of them.
+COUNTS = ()
+
+#: Populations that belong to one method, and those that all methods share.
+OWN = ("target", "shadow")
+SHARED = ("original", "retrain", "retrain_control", "shadow_original")
+
+#: Methods that need no name in the study: the folder that holds their models.
+YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
+
+#: Files on samples may lie in any folder above; those on models, in the population that has the same models.
+OF_SAMPLES = ("labels", "test", "weight")
+OF_MODELS = ("train", "forget", "heldout", "split", "block")
+KNOWN = ("logits", *OF_SAMPLES, *OF_MODELS)
+
+
+class Options(Settings):
+    """``path``: the folder, relative to the working directory."""
+
+    path: str = "logits"
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """None: there is nothing to draw."""
+    return {}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Raises ValueError: memberships come with the logits."""
+    raise ValueError("protocol external draws no memberships; they lie beside the logits")
+
+
+def methods(options: Options, named: list[str]) -> list[str]:
+    """The methods that a study names, and the yardsticks that the folder has models for: none first.
+
+    Raises ValueError with one sentence for a folder that is not there and for names that cannot be methods.
+    """
+    root = Path(options.path)
+    if not root.is_dir():
+        raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
+    own = [name for name in named if name not in YARDSTICKS]
+    for name in named:
+        if name in (*OWN, *SHARED) and name not in YARDSTICKS:
+            raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
+        if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
+            raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
+    found = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
+    return [*(name for name in found if name == "none"), *own, *(name for name in found if name != "none")]
+
+
+class Population(NamedTuple):
+    """One folder: the ``kind`` of models in it, and its ``files`` by name, some of which may lie elsewhere."""
+
+    kind: str
+    files: dict[str, Path]
+
+
+def populations(options: Options, method: str, named: list[str]) -> dict[str, Population]:
+    """What there is for one of `methods`, by the part it plays. ``named``: all methods of the study.
+
+    "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
+    "retrain" and "retrain_control" are what these are compared with. Raises ValueError that names the file for
+    what is missing or unknown.
+    """
+    root = Path(options.path)
+    own = [name for name in named if name not in YARDSTICKS]
+    base = {name: root / name for name in own}
+    if len(own) == 1 and not (root / own[0] / "target").is_dir():
+        base = {own[0]: root}
+    # Where several methods are compared, their models are the same but for what the method did.
+    first = base[own[0]] if own else root
+    shared = {}
+    for kind in SHARED:
+        if _has(root / kind):
+            donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
+            shared[kind] = Population(kind, _files(kind, root / kind, [root], donors))
+    if method in YARDSTICKS:
+        return _of_yardstick(YARDSTICKS[method], shared)
+    above = list(dict.fromkeys((base[method], root)))
+    found = {"target": Population("target", _files("target", base[method] / "target", above, above))}
+    if (base[method] / "shadow").is_dir():
+        found["shadow"] = Population("shadow", _files("shadow", base[method] / "shadow", above, []))
+    return {**found, **shared}
+
+
+_TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
+
+
+def _of_yardstick(kind: str, shared: dict[str, Population]) -> dict[str, Population]:
+    """A shared population as the audited one; retrained models are compared with other retrained models only."""
+    found = {"target": shared[kind]}
+    retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
+    found |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
+    if "shadow_original" in shared:
+        found["shadow_original"] = shared["shadow_original"]
+    if kind == "original":  # nothing was done to these models, so they and their shadows play two parts each
+        found |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
+    return found
+
+
+def _has(folder: Path) -> bool:
+    return (folder / "logits.npy").is_file()
+
+
+def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
+    """Name → file of one population; what is not in its folder is taken from those above it, or from its donors."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
+    for path in sorted(folder.glob("*.npy")):
+        if path.stem not in KNOWN:
+            raise ValueError(f"{path}: {faults.unknown(path.stem, KNOWN, f'file {path.name}')}")
+    places = {"logits": [folder]}
+    places |= {name: [folder, *above] for name in OF_SAMPLES}
+    places |= {name: [folder, *donors] for name in OF_MODELS}
+    there = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
+    found = {name: next(filter(Path.is_file, paths), None) for name, paths in there.items()}
+    for name in ("logits", "labels") if kind == "shadow_original" else ("logits", "labels", "forget"):
+        if found[name] is None:
+            raise ValueError(f"{folder / name}.npy: this file is missing; save it with numpy.save")
+    if found["train"] is None and found["heldout"] is None:
+        raise ValueError(
+            f"{folder}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
+        )
+    return {name: path for name, path in found.items() if path is not None}

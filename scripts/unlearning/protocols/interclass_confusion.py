@@ -1,0 +1,66 @@
+"""Interclass confusion (IC) test: swap the labels of a part of two classes, train, unlearn the confused set.
+
+Goel et al. 2023, as used in Tu, Hu & Ma 2024, §4.4. A block is one random choice of the confused samples;
+its models see the whole training part, the confused samples under the other class's label, and are then
+asked to forget exactly these.
+"""
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from unlearning.artifacts import Data, Membership
+from unlearning.keyed import generator, seed_of
+from unlearning.settings import Settings
+
+#: What is computed from its models, and whether attacks score them first.
+METRICS = ("confusion", "accuracy")
+ATTACKED = False
+
+#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
+GRADIENTS, REFERENCES = False, ()
+
+#: Options that count blocks and change none of them.
+COUNTS = ("repeats",)
+
+
+class Options(Settings):
+    """The two ``classes``, the ``share`` of each that is confused, blocks and models per block."""
+
+    classes: tuple[int, int] = (3, 8)
+    share: float = Field(0.5, gt=0, le=1)
+    repeats: int = Field(1, ge=1)
+    models: int = Field(3, ge=1)
+
+    @field_validator("classes")
+    @classmethod
+    def _differ(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if value[0] == value[1] or min(value) < 0:
+            raise ValueError("must name two different classes, numbered from 0")
+        return value
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of repeated draws."""
+    return {"confusions": options.repeats}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships and labels of one confusion. Raises ValueError if a class has no sample."""
+    train = np.broadcast_to(data.part == 0, (options.models, len(data.y)))
+    candidates = [np.flatnonzero(train[0] & (data.y == c)) for c in options.classes]
+    # The same number of each class in every block, so that all models forget equally many.
+    k = int(options.share * min(len(c) for c in candidates) + 1e-9)
+    if k < 1:
+        raise ValueError(f"classes {options.classes} leave nothing to confuse; choose classes that the data have")
+    labels = np.tile(data.y, (options.models, 1))
+    forget = np.zeros(train.shape, bool)
+    for own, other in ((0, 1), (1, 0)):
+        chosen = generator(seed, "confusion", block, own).permutation(candidates[own])[:k]
+        forget[:, chosen] = True
+        labels[:, chosen] = options.classes[other]
+    return Membership(
+        train=train.copy(), forget=forget, heldout=np.zeros(train.shape, bool), labels=labels,
+        seed=np.array([seed_of(seed, "model", block, i) for i in range(options.models)], np.int64),
+        split=np.zeros(options.models, np.int64), block=np.full(options.models, block, np.int64),
+        shadow=np.zeros(options.models, bool),
+    )  # fmt: skip

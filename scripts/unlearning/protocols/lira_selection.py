@@ -1,0 +1,51 @@
+"""Random halves: pairs of models on the two halves of the training part, to find what models memorise.
+
+Carlini et al. 2022, and Naderloui et al. 2025, appendix A.3, who choose their target samples by it. Nothing is
+unlearned. A block is one pair, so that every sample is in as many models as out.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.artifacts import Data, Membership
+from unlearning.keyed import generator, seed_of
+from unlearning.settings import Settings
+
+#: What is computed from its models, and whether attacks score them first.
+METRICS = ("vulnerability",)
+ATTACKED = False
+
+#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
+GRADIENTS, REFERENCES = False, ()
+
+#: Options that count blocks and change none of them.
+COUNTS = ("pairs",)
+
+#: Whether there is anything to forget, and the metric by which other scenarios select their samples.
+FORGETS, SELECTS = False, "vulnerability"
+
+
+class Options(Settings):
+    """``pairs`` of models: 64 in the code of Naderloui et al., 128 in their paper."""
+
+    pairs: int = Field(64, ge=1)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of pairs."""
+    return {"pairs": options.pairs}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of one pair; of an odd number of samples one is left out of both. Raises ValueError below two."""
+    order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))
+    half = len(order) // 2
+    if half < 1:
+        raise ValueError(f"random halves need two training samples, the data have {len(order)}; use more data")
+    train = np.zeros((2, len(data.y)), bool)
+    train[0, order[:half]] = train[1, order[half : 2 * half]] = True
+    return Membership(
+        train=train, forget=np.zeros(train.shape, bool), heldout=(data.part == 0) & ~train,
+        seed=np.array([seed_of(seed, "half", block, side) for side in range(2)], np.int64),
+        split=np.arange(2), block=np.full(2, block, np.int64), shadow=np.zeros(2, bool),
+    )  # fmt: skip

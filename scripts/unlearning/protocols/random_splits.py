@@ -1,0 +1,26 @@
+"""Two independent random splits in place of a swapped pair: the estimator that the SWAP test improves on.
+
+Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP test.
+"""
+
+from unlearning.artifacts import Data, Membership
+from unlearning.protocols import swap
+
+METRICS, ATTACKED, COUNTS = swap.METRICS, swap.ATTACKED, swap.COUNTS
+GRADIENTS, REFERENCES = swap.GRADIENTS, swap.REFERENCES
+
+
+class Options(swap.Options):
+    """As in the SWAP test; ``pairs`` counts pairs of independent splits."""
+
+
+blocks = swap.blocks
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of two splits that were drawn independently of each other."""
+    splits = [
+        [swap.split_set(half, options.alpha, seed, "random", block, side, number) for number in range(2)]
+        for side, half in swap.cut(data, seed)
+    ]
+    return swap.assemble(block, splits, data, options, seed)

@@ -1,0 +1,92 @@
+"""SWAP test: pairs s = (R, F, T) and s′ = (R, T, F) of one data set 𝒟, shadow models on the other half.
+
+Tu, Hu & Ma 2024, §3.1 and §3.3. Half of the training part is the game's data 𝒟, the other half belongs to
+the adversary. A block is one pair: the target models of s and s′, and shadow models of a pair of splits that
+are drawn in the same way from the adversary's half.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.artifacts import Data, Membership
+from unlearning.keyed import generator, seed_of
+from unlearning.settings import Settings
+
+#: What is computed from its models, and whether attacks score them first.
+METRICS = ("swap", "accuracy")
+ATTACKED = True
+
+#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
+GRADIENTS, REFERENCES = False, ()
+
+#: Options that count blocks and change none of them.
+COUNTS = ("pairs",)
+
+
+class Options(Settings):
+    """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
+
+    ``sensitivity`` weighs the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class,
+    all others 1; empty = uniform.
+    """
+
+    alpha: float = Field(0.1, gt=0, le=0.5)
+    pairs: int = Field(4, ge=1)
+    models_per_split: int = Field(3, ge=1)
+    shadow_models_per_split: int = Field(1, ge=0)
+    sensitivity: dict[int, float] = Field(default_factory=dict)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of pairs."""
+    return {"pairs": options.pairs}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
+    halves = [split_set(half, options.alpha, seed, "pair", block, side) for side, half in cut(data, seed)]
+    swapped = [[(r, f, t), (r, t, f)] for r, f, t in halves]
+    return assemble(block, swapped, data, options, seed)
+
+
+def cut(data: Data, seed: int) -> list[tuple[str, np.ndarray]]:
+    """The game's half 𝒟 and the adversary's half: sample numbers of equal count, the same for every block."""
+    train = np.flatnonzero(data.part == 0)
+    order = generator(seed, "halves").permutation(train)
+    n = len(train) // 2
+    return [("game", order[:n]), ("shadow", order[n : 2 * n])]
+
+
+def split_set(samples: np.ndarray, alpha: float, *key: int | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Uniform R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋ and R the rest."""
+    k = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    if k < 1:
+        raise ValueError(
+            f"alpha={alpha} leaves nothing to forget among {len(samples)} samples; use more data or a larger alpha"
+        )
+    order = generator(*key, "split").permutation(samples)
+    return order[2 * k :], order[:k], order[k : 2 * k]
+
+
+def assemble(block: int, splits: list[list[tuple]], data: Data, options: Options, seed: int) -> Membership:
+    """Stack the models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the shadows'."""
+    plan = [
+        (side, number, sets, replicate)
+        for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))
+        for number, sets in enumerate(splits[side])
+        for replicate in range(count)
+    ]
+    shape = (len(plan), len(data.y))
+    train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
+    for model, (_, _, (r, f, t), _) in enumerate(plan):
+        train[model, r] = train[model, f] = forget[model, f] = heldout[model, t] = True
+    weight = None
+    if options.sensitivity:
+        weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
+    return Membership(
+        train=train, forget=forget, heldout=heldout, weight=weight,
+        seed=np.array([seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan], np.int64),
+        split=np.array([number for _, number, _, _ in plan], np.int64),
+        block=np.full(len(plan), block, np.int64),
+        shadow=np.array([side == 1 for side, _, _, _ in plan]),
+    )  # fmt: skip

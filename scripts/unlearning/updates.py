@@ -1,0 +1,100 @@
+"""Optimiser steps through torch's own functional kernels.
+
+The classes of torch.optim import torch's compiler on first use, nearly five seconds of every process that
+trains; these call the same kernels (torch.optim.sgd.sgd and its kin) and keep the state themselves.
+Foreach, not fused: the fused kernels treat the last few elements of a tensor differently, so that a model's
+bits would depend on its place in the stack.
+"""
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+from torch.optim.adamw import adamw
+from torch.optim.rmsprop import rmsprop
+from torch.optim.sgd import sgd
+
+
+class Updates:
+    """Moves ``parameters`` by their gradients; the learning rate is ``param_groups[0]["lr"]``."""
+
+    def __init__(self, parameters: list[Tensor], *, lr: float, momentum: float, weight_decay: float) -> None:
+        self.parameters = parameters
+        self.param_groups = [{"lr": lr}]
+        self.momentum, self.weight_decay = momentum, weight_decay
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One update; parameters without a gradient stay."""
+        at = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        if at:
+            self._move([self.parameters[i] for i in at], [self.parameters[i].grad for i in at], at)
+
+    def _zeros(self) -> list[Tensor]:
+        return [torch.zeros_like(p) for p in self.parameters]
+
+    def _counts(self) -> list[Tensor]:
+        return [torch.zeros((), dtype=torch.float32) for _ in self.parameters]
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        raise NotImplementedError
+
+
+class SGD(Updates):
+    """Stochastic gradient descent with momentum and L2 penalty, as torch.optim.SGD."""
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.velocity: list[Tensor | None] = [None] * len(parameters)
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        velocity = [self.velocity[i] for i in at]
+        sgd(
+            parameters, gradients, velocity, foreach=True, lr=self.param_groups[0]["lr"], momentum=self.momentum,
+            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+        )  # fmt: skip
+        for i, value in zip(at, velocity, strict=True):
+            self.velocity[i] = value
+
+
+class Adam(Updates):
+    """Adam with L2 penalty, as torch.optim.Adam with its default β and ε."""
+
+    kernel = staticmethod(adam)
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        first, second, steps = ([kept[i] for i in at] for kept in (self.first, self.second, self.steps))
+        self.kernel(
+            parameters, gradients, first, second, [], steps, foreach=True, lr=self.param_groups[0]["lr"],
+            weight_decay=self.weight_decay, amsgrad=False, beta1=0.9, beta2=0.999, eps=1e-8, maximize=False,
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay, as torch.optim.AdamW."""
+
+    kernel = staticmethod(adamw)
+
+
+class RMSprop(Updates):
+    """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        square, velocity, steps = ([kept[i] for i in at] for kept in (self.square, self.velocity, self.steps))
+        rmsprop(
+            parameters, gradients, square, [], velocity if self.momentum else [], steps, foreach=True,
+            lr=self.param_groups[0]["lr"], alpha=0.99, eps=1e-8, weight_decay=self.weight_decay,
+            momentum=self.momentum, centered=False,
+        )  # fmt: skip

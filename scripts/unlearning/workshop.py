@@ -1,0 +1,62 @@
+"""Where models come into being: the steps that training and unlearning share."""
+
+import os
+
+import numpy as np
+import torch
+
+from unlearning import plugins
+from unlearning.artifacts import Data, Logits, Membership
+from unlearning.bank import Bank
+from unlearning.recipe import Recipe
+from unlearning.streams import Rows
+
+# One thread per process: more would change the last bits of sums, and slow down small models.
+torch.set_num_threads(1)
+
+
+def device() -> str:
+    """The GPU if there is one, else the CPU; UNLEARNING_DEVICE overrides."""
+    return os.environ.get("UNLEARNING_DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:
+    """A bank of fresh models for the given memberships."""
+    architecture = plugins.load("models", settings["model"], place.get("file"))
+    options = architecture.Options(**settings["options"])
+    return Bank.create(
+        lambda: architecture.build(options, data.x.shape[1:], data.classes),
+        data.x,
+        membership.trained_labels(data.y),
+        membership.seed,
+        recipe=Recipe(**settings["recipe"]),
+        device=device(),
+    )
+
+
+def dump(
+    bank: Bank, data: Data, models: str, logits: str, forget: Rows | None = None, copies: np.ndarray | None = None
+) -> dict:
+    """Write weights and the logits of every sample; return facts for the spec.
+
+    ``forget``: also the gradient norms of these rows. ``copies`` int64 [models]: write model ``copies[i]`` of
+    the bank as model i.
+    """
+    rows = {} if forget is None else gradient_norms(bank, forget)
+    answers = {"logits": bank.logits(), **rows}
+    if copies is not None:
+        bank = bank.take(copies)
+        answers = {name: value[copies] for name, value in answers.items()}
+    bank.write(models)
+    Logits(index=np.arange(len(data.y)), y=data.y, **answers).write(logits)
+    facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
+    return facts | ({"privacy": bank.privacy} if bank.privacy else {})
+
+
+def gradient_norms(bank: Bank, rows: Rows) -> dict[str, np.ndarray]:
+    """Squared gradient norms of ``rows`` and of their mean gradient, as `Logits` holds them."""
+    mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(rows).values())
+    return {
+        "squared_norms": bank.squared_norms(rows).double().cpu().numpy(),
+        "mean_squared_norm": mean.cpu().numpy(),
+    }

@@ -1,0 +1,41 @@
+"""A study in a folder of its own, run by Snakemake as a user runs it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from workplace import ROOT, TINY, WORKFLOW, Workplace
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory) -> Path:
+    """The workflow's files as they are now, where nobody edits them."""
+    place = tmp_path_factory.mktemp("workflow") / "tree"
+    place.mkdir()
+    for name in WORKFLOW:
+        original = ROOT / name
+        if original.is_dir():
+            shutil.copytree(original, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(original, place / name)
+    return place
+
+
+@pytest.fixture
+def workplace(tree, tmp_path) -> Workplace:
+    """An empty folder with the tiny study."""
+    place = Workplace(tree, tmp_path / "work")
+    place.folder.mkdir()
+    place.write(TINY)
+    return place
+
+
+@pytest.fixture(scope="session")
+def finished(tree, tmp_path_factory) -> Workplace:
+    """The tiny study, run once. Copy it before you change anything."""
+    place = Workplace(tree, tmp_path_factory.mktemp("finished") / "work")
+    place.folder.mkdir()
+    place.write(TINY)
+    place.run()
+    return place

@@ -1,0 +1,85 @@
+"""A study to change, and how two plans are compared."""
+
+import copy
+from collections import Counter
+from typing import Any
+
+from unlearning import plan, study
+
+#: What follows from each stage, where nothing is selected or imported.
+PIPELINE = ("data", "splits", "train", "unlearn", "attack", "metrics")
+BELOW = {stage: PIPELINE[i:] for i, stage in enumerate(PIPELINE)}
+
+#: Everything that a study may hold, small enough to plan in milliseconds.
+BASE = {
+    "study": "base",
+    "seed": 0,
+    "batch": 2,
+    "bootstrap": 1000,
+    "defaults": {
+        "data": {"name": "digits", "test_size": 197, "label_noise": 0.2},
+        "model": {"name": "mlp", "hidden": [32]},
+        "recipe": {"epochs": 3, "lr": 0.1},
+        "protocol": {"name": "swap", "alpha": 0.25, "pairs": 4},
+        "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}, "salun": {"epochs": 1}},
+        "attacks": {"confidence": {}, "kde": {}, "random": {}},
+    },
+    "scenarios": {"main": {}},
+    "tables": {"quality": {"title": "Quality", "metric": "q", "scenarios": ["main"]}},
+    "figures": {"quality": {"title": "Quality", "kind": "quality", "scenarios": ["main"]}},
+}
+
+
+def changed(config: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
+    """A copy of ``config`` in which the fields at the dotted paths of ``edits`` have new values."""
+    config = copy.deepcopy(config)
+    for path, value in edits.items():
+        *parents, last = path.split("/")
+        place = config
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = copy.deepcopy(value)
+    return config
+
+
+def planned(config: dict[str, Any]) -> plan.Plan:
+    """The plan of a study given as a mapping."""
+    return plan.make(study.read(config, "study.yaml"))
+
+
+def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, int]]:
+    """stage → how many nodes (are gone, stay, are new), for the stages where not all stay.
+
+    Nodes that stay are the same in all that Snakemake could take for a change: settings in their order (it
+    compares their repr), inputs and outputs. Raises AssertionError otherwise.
+    """
+    found = {}
+    for stage in plan.STAGES:
+        old, new = before.nodes[stage], after.nodes[stage]
+        for name in old.keys() & new.keys():
+            for part in ("settings", "inputs", "outputs"):
+                assert repr(getattr(old[name], part)) == repr(getattr(new[name], part)), f"{name}: {part}"
+        counts = len(old.keys() - new.keys()), len(old.keys() & new.keys()), len(new.keys() - old.keys())
+        if counts[0] or counts[2]:
+            found[stage] = counts
+    return found
+
+
+def everything_from(stage: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
+    """What `rebuilt` returns if all nodes of ``stage`` and of the stages after it get new names."""
+    return {s: (len(base.nodes[s]), 0, len(base.nodes[s])) for s in BELOW[stage] if base.nodes[s]}
+
+
+def only_of(method: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
+    """What `rebuilt` returns if all nodes that hold ``method`` get new names, and no others."""
+    found = {}
+    for stage in BELOW["unlearn"]:
+        count = Counter(method_of(name) == method for name in base.nodes[stage])
+        if count[True]:
+            found[stage] = (count[True], count[False], count[True])
+    return found
+
+
+def method_of(name: str) -> str:
+    """The method in the name of a node that was unlearned, attacked or measured."""
+    return name.rsplit("-", 2)[-2]

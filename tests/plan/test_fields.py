@@ -1,0 +1,143 @@
+"""What is rebuilt if a field of a study changes: one row for every field that may be configured."""
+
+import pytest
+from plan_cases import BASE, changed, everything_from, planned, rebuilt
+
+from unlearning import plan, recipe, study
+
+MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestones": [1]}
+PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
+PRIVATE = {"defaults/recipe/dp": {"epsilon": 8.0}}
+NOTHING = {}
+
+#: One more method in two batches, one more attack, one more scenario that shares nothing.
+ONE_METHOD_MORE = {"unlearn": (0, 8, 2), "attack": (0, 5, 1), "metrics": (0, 5, 1)}
+ONE_CONTROL_LESS = {"unlearn": (2, 6, 0), "attack": (1, 4, 0), "metrics": (1, 4, 0)}
+TWICE = {"data": (0, 1, 1), "splits": (0, 2, 2), "train": (0, 2, 2), "unlearn": (0, 8, 8), "attack": (0, 5, 5),
+         "metrics": (0, 5, 5)}  # fmt: skip
+TWO_PAIRS_MORE = {"splits": (0, 2, 1), "train": (0, 2, 1), "unlearn": (0, 8, 4), "attack": (5, 0, 5),
+                  "metrics": (5, 0, 5)}  # fmt: skip
+OTHER_BATCHES = {"splits": (2, 0, 1), "train": (2, 0, 1), "unlearn": (8, 0, 4), "attack": (5, 0, 5),
+                 "metrics": (5, 0, 5)}  # fmt: skip
+
+COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}}
+
+#: (field, edits before, edits after, the first stage that is rebuilt, or the counts of `rebuilt`).
+ROWS = [
+    # the top level
+    ("study", {}, {"study": "other"}, NOTHING),
+    ("seed", {}, {"seed": 1}, "data"),
+    ("batch", {}, {"batch": 4}, OTHER_BATCHES),
+    ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
+    ("only", PART, {"only": ["main"]}, NOTHING),
+    ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),
+    ("scenarios", {}, {"scenarios/more": {"data": {"label_noise": 0.1}}}, TWICE),
+    ("scenarios", {}, PART, NOTHING),
+    ("scenarios", {}, {"scenarios": {"renamed": {}}, "tables": {}, "figures": {}}, NOTHING),
+    ("tables", {}, {"tables": {}}, NOTHING),
+    ("tables.title", {}, {"tables/quality/title": "Other"}, NOTHING),
+    ("tables.metric", {}, {"tables/quality/metric": "auc"}, NOTHING),
+    ("tables.scenarios", PART, {"tables/quality/scenarios": ["part"]}, NOTHING),
+    ("tables.columns", {"scenarios/main/vary": {"recipe.lr": [0.1]}}, {"tables/quality/columns": "lr"}, NOTHING),
+    ("tables.attack", {}, {"tables/quality/attack": "extended"}, NOTHING),
+    ("tables.setting", {}, {"tables/quality/setting": "pair=1"}, NOTHING),
+    ("tables.footer", {}, {"tables/quality/footer": ["accuracy"]}, NOTHING),
+    ("tables.published", {}, {"tables/quality/published": "000/1"}, NOTHING),
+    ("figures", {}, {"figures": {}}, NOTHING),
+    ("figures.kind", {}, {"figures/quality/kind": "roc"}, NOTHING),
+    ("figures.title", {}, {"figures/quality/title": "Other"}, NOTHING),
+    ("figures.scenarios", PART, {"figures/quality/scenarios": ["part"]}, NOTHING),
+    ("figures.axis", {"scenarios/main/vary": {"recipe.lr": [0.1]}}, {"figures/quality/axis": "lr"}, NOTHING),
+    ("figures.attack", {"figures/quality/kind": "roc"}, {"figures/quality/attack": "kde/trained"}, NOTHING),
+    # a scenario
+    ("scenario.data", {}, {"defaults/data": {"name": "cifar10"}}, "data"),
+    ("scenario.model", {}, {"defaults/model": {"name": "linear"}}, "train"),
+    ("scenario.recipe", {}, {"defaults/recipe": {}}, "train"),
+    ("scenario.protocol", {}, {"defaults/protocol/name": "random_splits"}, "splits"),
+    ("scenario.protocol", {}, {"defaults/protocol/pairs": 6}, TWO_PAIRS_MORE),
+    ("scenario.methods", {}, {"defaults/methods/ssd": {}}, ONE_METHOD_MORE),
+    ("scenario.methods", {}, {"defaults/methods": dict(reversed(BASE["defaults"]["methods"].items()))}, NOTHING),
+    ("scenario.attacks", {}, {"defaults/attacks/loss": {}}, "attack"),
+    ("scenario.attacks", {}, {"defaults/attacks": dict(reversed(BASE["defaults"]["attacks"].items()))}, NOTHING),
+    ("scenario.metrics", COMPETITION, {"defaults/metrics": {"competition": {"delta": 1e-6}}}, "metrics"),
+    ("scenario.controls", {}, {"defaults/controls": False}, ONE_CONTROL_LESS),
+    ("scenario.vary", {}, {"scenarios/main/vary": {"recipe.lr": [0.1]}}, NOTHING),
+    ("scenario.vary", {}, {"scenarios/main/vary": {"seedless": {"a": {}, "b": {"data": {"label_noise": 0}}}}}, TWICE),
+    # how the data are used
+    ("data.size", {}, {"defaults/data/size": 800}, "data"),
+    ("data.per_class", {}, {"defaults/data/per_class": 50}, "data"),
+    ("data.test_size", {}, {"defaults/data/test_size": 100}, "data"),
+    ("data.label_noise", {}, {"defaults/data/label_noise": 0.1}, "data"),
+    ("data.label_noise_seed", {}, {"defaults/data/label_noise_seed": 1}, "data"),
+    ("data.label_noise_kind", {}, {"defaults/data/label_noise_kind": "other"}, "data"),
+    ("data.greyscale", {}, {"defaults/data/greyscale": True}, "data"),
+    # how models are trained
+    ("recipe.optimiser", {}, {"defaults/recipe/optimiser": "adam"}, "train"),
+    ("recipe.lr", {}, {"defaults/recipe/lr": 0.2}, "train"),
+    ("recipe.momentum", {}, {"defaults/recipe/momentum": 0.9}, "train"),
+    ("recipe.weight_decay", {}, {"defaults/recipe/weight_decay": 0.1}, "train"),
+    ("recipe.batch_size", {}, {"defaults/recipe/batch_size": 32}, "train"),
+    ("recipe.schedule", {}, {"defaults/recipe/schedule": "cosine"}, "train"),
+    ("recipe.milestones", MULTISTEP, {"defaults/recipe/milestones": [2]}, "train"),
+    ("recipe.gamma", MULTISTEP, {"defaults/recipe/gamma": 0.5}, "train"),
+    ("recipe.epochs", {}, {"defaults/recipe/epochs": 4}, "train"),
+    ("recipe.augment", {}, {"defaults/recipe/augment": "crop_flip"}, "train"),
+    ("recipe.record_updates", {}, {"defaults/recipe/record_updates": True}, "train"),
+    ("recipe.dp", {}, PRIVATE, "train"),
+    ("recipe.dp", {}, {"defaults/recipe/dp": {"epsilon": float("inf")}}, NOTHING),
+    ("recipe.dp.epsilon", PRIVATE, {"defaults/recipe/dp/epsilon": 4.0}, "train"),
+    ("recipe.dp.delta", PRIVATE, {"defaults/recipe/dp/delta": 1e-6}, "train"),
+    ("recipe.dp.max_grad_norm", PRIVATE, {"defaults/recipe/dp/max_grad_norm": 2.0}, "train"),
+]
+
+
+@pytest.mark.parametrize(("field", "first", "then", "expected"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_changed_field_rebuilds_what_reads_it_and_nothing_else(field, first, then, expected):
+    base = changed(BASE, first)
+    before, after = planned(base), planned(changed(base, then))
+    if isinstance(expected, str):
+        expected = everything_from(expected, before)
+    assert rebuilt(before, after) == expected
+    assert rebuilt(before, planned(base)) == NOTHING
+
+
+def test_every_field_of_the_schema_has_its_row():
+    fields = {
+        "": study.StudyFile,
+        "tables.": study.Table,
+        "figures.": study.Figure,
+        "scenario.": study.ScenarioFile,
+        "data.": study.DataChoice,
+        "recipe.": recipe.Recipe,
+        "recipe.dp.": recipe.Privacy,
+    }
+    known = {prefix + name for prefix, model in fields.items() for name in model.model_fields}
+    assert {row[0] for row in ROWS} == known | {"scenario.vary"}
+
+
+def test_the_base_study_uses_every_stage_in_two_batches():
+    counts = {stage: len(nodes) for stage, nodes in planned(BASE).nodes.items() if nodes}
+    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "attack": 5, "metrics": 5}
+
+
+def test_names_stay_below_the_length_of_a_file_name():
+    assert max(len(name) for nodes in planned(BASE).nodes.values() for name in nodes) < 200
+
+
+def test_two_studies_share_the_nodes_of_their_equal_parts():
+    one = planned(changed(BASE, {"study": "one", "scenarios/own": {"data": {"label_noise": 0.0}}}))
+    two = planned(changed(BASE, {"study": "two", "scenarios/other": {"data": {"label_noise": 0.4}}}))
+    shared = planned(BASE)
+    for stage in plan.STAGES:
+        assert one.nodes[stage].keys() & two.nodes[stage].keys() == shared.nodes[stage].keys()
+        for name, node in shared.nodes[stage].items():
+            assert one.nodes[stage][name] == two.nodes[stage][name] == node
+
+
+def test_the_same_parents_in_other_roles_are_another_node():
+    """Retrained models and their control are measured against each other: the same two sets, the other way round."""
+    nodes = planned(changed(BASE, COMPETITION)).nodes["metrics"].values()
+    assert len(nodes) == len(BASE["defaults"]["methods"]) + 1
+    read = [tuple(map(tuple, (node.inputs[role] for role in ("unlearned", "retrained", "control")))) for node in nodes]
+    retrain, control = read[0][1:]
+    assert {(retrain, retrain, control), (control, retrain, control)} <= set(read)

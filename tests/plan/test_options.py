@@ -1,0 +1,187 @@
+"""What is rebuilt if an option of a plug-in changes: every option of every file of the library."""
+
+import numpy as np
+import pytest
+from other_values import another
+from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
+
+from unlearning import plugins
+from unlearning.study import PLACES
+
+#: What a plug-in needs to be chosen at all.
+NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
+          "external": {"path": "logits"}}  # fmt: skip
+#: Fields whose type does not tell what they accept.
+KNOWN = {"depth": 56, "arrays.path": "moved.npz", "image_folder.path": "moved", "file": "moved.py",
+         "function": "other", "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
+#: This method has a schedule of its own, and nothing else to choose.
+FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.gamma")
+#: Two scenarios in one: see test_selection.py.
+ELSEWHERE = ("ruli.select_from",)
+
+UNLEARNING = changed(BASE, {"defaults/recipe/record_updates": True, "defaults/methods": {"none": {}}})
+NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}
+
+
+def options_of(kind):
+    return [
+        pytest.param(name, field, id=f"{name}.{field}")
+        for name in plugins.names(kind)
+        for field in plugins.options(kind, name).model_fields
+        if f"{name}.{field}" not in (*FIXED, *ELSEWHERE)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def own_files(tmp_path, monkeypatch):
+    """The working directory of a user who has data, logits and a method of their own, each in two places."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("own.npz", "moved.npz"):
+        np.savez(name, x=np.zeros((2, 2), np.float32), y=np.arange(2), part=np.zeros(2))
+    for name in ("images", "moved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "one.png").write_bytes(b"x")
+    for name in ("classic.py", "moved.py"):
+        (tmp_path / name).write_text(
+            "def unlearn(model, retain_loader, forget_loader):\n    return model\nother = unlearn\n"
+        )
+    for name in ("logits", "moved_logits"):
+        folder = tmp_path / name / "target"
+        folder.mkdir(parents=True)
+        for part in ("logits", "labels", "train", "forget"):
+            np.save(folder / f"{part}.npy", np.zeros(3))
+
+
+def plans(kind, place, name, field, study=BASE):
+    """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
+    form = plugins.options(kind, name)
+    chosen = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
+    if field in ("milestones", "gamma") and "schedule" in form.model_fields:
+        chosen |= {"schedule": "multistep", "milestones": [1]}
+        chosen |= {epochs: 5 for epochs in ("epochs", "repair_epochs") if epochs in form.model_fields}
+    value = KNOWN.get(f"{name}.{field}") or KNOWN.get(field) or another(form, chosen, field)
+    study = changed(study, {place: {**({} if kind == "metrics" else {"name": name}), **chosen}})
+    return planned(study), planned(changed(study, {f"{place}/{field}": value}))
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("data"))
+def test_an_option_of_the_data_rebuilds_all_unless_it_only_says_where_they_lie(name, field):
+    before, after = plans("data", "defaults/data", name, field)
+    assert rebuilt(before, after) == ({} if field in PLACES else everything_from("data", before))
+
+
+def study_of(protocol):
+    """A study of this protocol, with what it allows."""
+    if protocol == "external":
+        return {**BASE, "defaults": {"protocol": {"name": protocol, "path": "logits"}, "attacks": {"random": {}},
+                                       "methods": {"finetune": {}}},
+                "tables": {}, "figures": {}}  # fmt: skip
+    module = plugins.load("protocols", protocol)
+    study = changed(BASE, {"defaults/protocol": {"name": protocol}, "batch": 1})
+    study = study if module.ATTACKED else changed(study, NO_ATTACK)
+    return study if getattr(module, "FORGETS", True) else changed(study, {"defaults/methods": {"none": {}}})
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("protocols"))
+def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them(name, field):
+    before, after = plans("protocols", "defaults/protocol", name, field, study_of(name))
+    found, counts = rebuilt(before, after), plugins.load("protocols", name).COUNTS
+    if name == "external":
+        assert found == {}, "where the logits lie is no part of what they are"
+    elif field in counts:
+        assert all(found[stage][0] == 0 for stage in ("splits", "train", "unlearn") if stage in found)
+        assert found["splits"][2] > 0
+        assert found["metrics"][1] == 0
+    else:
+        assert found == everything_from("splits", before)
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("models"))
+def test_an_option_of_the_model_trains_again(name, field):
+    before, after = plans("models", "defaults/model", name, field)
+    assert rebuilt(before, after) == everything_from("train", before)
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("methods"))
+def test_an_option_of_a_method_unlearns_and_scores_this_method_again(name, field):
+    before, after = plans("methods", "defaults/methods/subject", name, field, UNLEARNING)
+    assert rebuilt(before, after) == only_of(name, before)
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("attacks"))
+def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
+    study = changed(BASE, {"defaults/attacks": {"random": {}}})
+    before, after = plans("attacks", "defaults/attacks/subject", name, field, study)
+    assert rebuilt(before, after) == everything_from("attack", before)
+
+
+@pytest.mark.parametrize(("name", "field"), options_of("metrics"))
+def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
+    protocols = sorted(plugins.names("protocols"), key=lambda protocol: protocol == "external")
+    protocol = next(p for p in protocols if name in plugins.load("protocols", p).METRICS)
+    before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study_of(protocol))
+    assert rebuilt(before, after) == everything_from("metrics", before)
+
+
+def test_the_control_is_another_population_than_any_retrained_one():
+    retrained = [
+        {node.settings["method_options"]["draw"] for node in planned(study).nodes["unlearn"].values()
+         if node.settings["method"] == "retrain"}
+        for study in (BASE, changed(BASE, {"defaults/methods/retrain": {"draw": 3}}))
+    ]  # fmt: skip
+    assert retrained == [{0, 1}, {3, 4}]
+
+
+# ---------------------------------------------------------------- users' own files
+
+
+def test_the_content_of_a_file_of_data_counts_and_its_place_does_not(tmp_path):
+    study = changed(BASE, {"defaults/data": {"name": "arrays", "path": "own.npz"}})
+    before = planned(study)
+    (tmp_path / "own.npz").write_bytes((tmp_path / "own.npz").read_bytes() + b"x")
+    assert rebuilt(before, planned(study)) == everything_from("data", before)
+    moved = planned(changed(study, {"defaults/data/path": "moved.npz"}))
+    assert rebuilt(before, moved) == {}
+
+
+def test_a_file_more_in_a_folder_of_images_counts(tmp_path):
+    study = changed(BASE, {"defaults/data": {"name": "image_folder", "path": "images"}})
+    before = planned(study)
+    (tmp_path / "images" / "two.png").write_bytes(b"y")
+    assert rebuilt(before, planned(study)) == everything_from("data", before)
+
+
+def test_the_code_of_a_classic_function_counts_and_its_comments_do_not(tmp_path):
+    study = changed(UNLEARNING, {"defaults/methods/mine": {"name": "classic", "file": "classic.py"}})
+    before = planned(study)
+    file = tmp_path / "classic.py"
+    file.write_text("# a comment\n" + file.read_text())
+    assert rebuilt(before, planned(study)) == {}
+    file.write_text(file.read_text() + "LR = 1\n")
+    assert rebuilt(before, planned(study)) == only_of("classic", before)
+
+
+OWN = {
+    "data": ("data", "digits"), "models": ("model", "mlp"), "protocols": ("protocol", "swap"),
+    "methods": ("methods/mine", "finetune"), "attacks": ("attacks/mine", "loss"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_file_of_ones_own_is_known_by_its_code_not_by_its_place(tmp_path, kind):
+    place, like = OWN[kind]
+    text = plugins.source_file(kind, like).read_text()
+    for name in ("mine.py", "elsewhere.py"):
+        (tmp_path / name).write_text(text)
+    study = changed(BASE, {f"defaults/{place}": {"name": "mine", "file": "mine.py"}})
+    before = planned(study)
+    expected = only_of("mine", before) if kind == "methods" else everything_from(
+        {"data": "data", "models": "train", "protocols": "splits", "attacks": "attack"}[kind], before
+    )  # fmt: skip
+    assert rebuilt(before, planned(changed(study, {f"defaults/{place}/file": "elsewhere.py"}))) == {}
+    (tmp_path / "mine.py").write_text(f"# a comment\n{text}")
+    assert rebuilt(before, planned(study)) == {}
+    (tmp_path / "mine.py").write_text(f"{text}\nADDED = 1\n")
+    assert rebuilt(before, planned(study)) == expected
+    (tmp_path / "mine.py").write_text(text)
+    assert rebuilt(before, planned(study)) == {}

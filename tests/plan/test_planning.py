@@ -1,0 +1,56 @@
+"""Planning is light: no heavy library, no time to speak of, and the same names in every process."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from unlearning import plan, source, study
+
+ROOT = source.SCRIPTS.parent
+# external.yaml is a template that waits for a user's folder.
+STUDIES = [ROOT / "config.yaml", *(p for p in sorted((ROOT / "studies").glob("*.yaml")) if p.stem != "external")]
+HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
+         "matplotlib", "opacus", "art", "PIL")  # fmt: skip
+CODE = """
+import json, sys, time
+from unlearning import plan, study
+started = time.process_time()
+made = plan.make(study.read(*study.load([sys.argv[1]])))
+print(json.dumps({
+    "seconds": time.process_time() - started, "heavy": [m for m in sys.argv[2:] if m in sys.modules],
+    "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
+}))
+"""
+
+
+def planned_apart(path, hash_seed):
+    run = subprocess.run(
+        [sys.executable, "-c", CODE, str(path), *HEAVY], capture_output=True, text=True, check=False, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(source.SCRIPTS), "PYTHONHASHSEED": str(hash_seed)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_planning_imports_nothing_heavy_and_takes_well_under_a_second(path):
+    found = planned_apart(path, 0)
+    assert found["heavy"] == []
+    assert found["seconds"] < 0.9, "CPU seconds beyond imports"
+
+
+def test_names_are_the_same_in_every_process():
+    one, two = (planned_apart(STUDIES[0], seed) for seed in (1, 2))
+    assert one["names"] == two["names"]
+    made = plan.make(study.read(yaml.safe_load(STUDIES[0].read_text())))
+    assert one["names"] == sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes)
+
+
+def test_the_default_study_has_no_two_nodes_of_one_key():
+    made = plan.make(study.read(yaml.safe_load(STUDIES[0].read_text())))
+    keys = [name.rsplit("-", 1)[1] for nodes in made.nodes.values() for name in nodes]
+    assert len(set(keys)) == len(keys) > 50

@@ -1,0 +1,57 @@
+"""A scenario may choose its samples by the models of another one, and depends on exactly these."""
+
+import pytest
+from plan_cases import BASE, changed, planned, rebuilt
+
+STUDY = changed(
+    BASE,
+    {
+        "defaults/attacks": {}, "defaults/methods": {"none": {}}, "tables": {}, "figures": {}, "batch": 4,
+        "scenarios": {
+            "halves": {"protocol": {"name": "lira_selection", "pairs": 8}},
+            "audit": {
+                "protocol": {"name": "ruli", "target_set": "vulnerable", "target_size": 30, "shadow_blocks": 4,
+                             "select_from": "halves"},
+                "methods": {"none": {}, "finetune": {"epochs": 1}},
+            },
+        },
+    },
+)  # fmt: skip
+HALVES, AUDIT = {"splits": 2, "train": 2, "selection": 1, "metrics": 1}, {
+    "splits": 2, "train": 2, "unlearn": 2, "metrics": 2,
+}  # fmt: skip
+
+
+def total(*parts):
+    return {stage: sum(part.get(stage, 0) for part in parts) for part in parts for stage in part}
+
+
+def test_the_plan_holds_both_scenarios_and_the_selection_between_them():
+    nodes = planned(STUDY).nodes
+    assert {stage: len(found) for stage, found in nodes.items() if found} == {"data": 1, **total(HALVES, AUDIT)}
+    (selection,) = nodes["selection"].values()
+    audited = [node for node in nodes["splits"].values() if node.settings["protocol"] == "ruli"]
+    assert [node.inputs["selection"] for node in audited] == [[selection.outputs["selection"]]] * 2
+
+
+@pytest.mark.parametrize(
+    ("edit", "gone"),
+    [
+        ({"scenarios/halves/recipe": {"lr": 0.3}}, {**total(HALVES, AUDIT), "splits": 2}),
+        ({"scenarios/halves/metrics": {"vulnerability": {"band": 0.1}}}, {**AUDIT, "selection": 1, "metrics": 3}),
+        ({"scenarios/audit/recipe": {"lr": 0.3}}, {"train": 2, "unlearn": 2, "metrics": 2}),
+        ({"scenarios/audit/protocol/target_size": 33}, AUDIT),
+        ({"scenarios/audit/methods/finetune/epochs": 2}, {"unlearn": 2, "metrics": 1}),
+    ],
+)
+def test_what_the_selection_depends_on_rebuilds_the_scenario_that_selects(edit, gone):
+    before = planned(STUDY)
+    found = rebuilt(before, planned(changed(STUDY, edit)))
+    assert {stage: counts[0] for stage, counts in found.items()} == gone
+    assert {stage: counts[2] for stage, counts in found.items()} == gone
+
+
+def test_the_name_of_the_scenario_that_is_selected_from_is_none_of_its_properties():
+    renamed = changed(STUDY, {"scenarios/audit/protocol/select_from": "other"})
+    renamed["scenarios"] = {"other" if name == "halves" else name: s for name, s in renamed["scenarios"].items()}
+    assert rebuilt(planned(STUDY), planned(renamed)) == {}

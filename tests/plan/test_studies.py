@@ -1,0 +1,36 @@
+"""The studies that are shipped say what they mean, and their plans hold what they promise."""
+
+from pathlib import Path
+
+import pytest
+
+from unlearning import plan, study
+
+ROOT = Path(__file__).parents[2]
+TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")
+
+
+@pytest.mark.parametrize("path", [ROOT / "config.yaml", *TRAINED], ids=lambda path: path.stem)
+def test_a_shipped_study_plans_every_method_of_every_scenario(path):
+    found = study.read(*study.load([path]))
+    made = plan.make(found)
+    assert found.name == ("digits" if path.stem == "config" else path.stem)
+    assert len(made.cases) == sum(len(scenario.methods) for scenario in found.scenarios)
+    assert set(made.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in made.cases}
+    assert found.tables
+
+
+def test_the_swap_study_has_the_settings_of_the_paper():
+    """Tu, Hu & Ma 2024, section 4.1."""
+    scenarios = study.read(*study.load([ROOT / "studies" / "swap.yaml"])).scenarios
+    budgets = {s.axes["epsilon"]: s for s in scenarios if s.name == "budget"}
+    assert list(budgets) == ["50", "150", "600", "inf"]
+    plain = budgets["inf"]
+    assert (plain.model.name, plain.model.options["depth"], plain.recipe.dp) == ("resnet_cifar", 20, None)
+    assert (plain.recipe.epochs, plain.recipe.lr, plain.recipe.milestones) == (200, 0.1, (100, 150))
+    assert (plain.protocol.options["alpha"], plain.protocol.options["models_per_split"]) == (0.1, 3)
+    for label in ("50", "150", "600"):
+        private = budgets[label]
+        assert (private.model.name, private.model.options["norm"]) == ("resnet18", "group")
+        assert (private.recipe.dp.epsilon, private.recipe.dp.delta) == (float(label), 1e-5)
+        assert (private.recipe.optimiser, private.recipe.lr, private.recipe.epochs) == ("rmsprop", 0.01, 100)

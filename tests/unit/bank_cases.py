@@ -1,0 +1,143 @@
+"""Small banks for tests: networks whose sizes are no multiples of a vector, data that can be learned."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unlearning import plugins
+from unlearning.bank import Bank
+from unlearning.recipe import Recipe
+from unlearning.streams import Order, Rows
+
+SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
+SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]
+RECIPE = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=3)
+
+#: Options under which a method does something in a few steps of a small bank.
+OPTIONS = {
+    "amnesiac": {"repair_epochs": 2},
+    "classic": {"file": str(Path(__file__).parent / "classic_function.py")},
+    "competition_first": {"epochs": 2},
+    "ssd": {"a": 0.8},
+}
+
+torch.set_num_threads(1)
+
+
+def mlp() -> nn.Module:
+    """A chain of linear layers, 6-9-7-4."""
+    model = nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 7), nn.ReLU(), nn.Linear(7, CLASSES))
+    model.head = "4"
+    return model
+
+
+def tanh() -> nn.Module:
+    """A chain with another activation and a layer without bias, 6-5-4."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(6, 5, bias=False), nn.Tanh(), nn.Linear(5, CLASSES))
+    model.head = "3"
+    return model
+
+
+def conv() -> nn.Module:
+    """A convolution with batch-norm and a linear head, for images [2, 6, 6]."""
+    model = nn.Sequential(
+        nn.Conv2d(2, 5, 3, bias=False), nn.BatchNorm2d(5), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(5, CLASSES),
+    )  # fmt: skip
+    model.head = "5"
+    return model
+
+
+def samples(build) -> tuple[np.ndarray, np.ndarray]:
+    """x for that network (float32 vectors or uint8 images) and y, the largest of four noisy projections."""
+    rng = np.random.default_rng(0)
+    if build is not conv:
+        x = rng.normal(size=(SAMPLES, 6)).astype(np.float32)
+        flat = x
+    else:
+        x = rng.integers(0, 256, (SAMPLES, 2, 6, 6), dtype=np.uint8)
+        flat = x.reshape(SAMPLES, -1) / 128 - 1
+    y = (flat @ rng.normal(size=(flat.shape[1], CLASSES))).argmax(1)
+    return x, y.astype(np.int64)
+
+
+def masks(seeds) -> tuple[np.ndarray, np.ndarray]:
+    """retain and forget, bool [models, samples]; a model's own depend on its seed alone."""
+    retain, forget = np.zeros((2, len(seeds), SAMPLES), bool)
+    for m, seed in enumerate(seeds):
+        order = np.random.default_rng(seed).permutation(SAMPLES)
+        retain[m, order[:KEPT]] = forget[m, order[KEPT : KEPT + LOST]] = True
+    return retain, forget
+
+
+def rows(seeds) -> tuple[Rows, Rows]:
+    """(forget, retain) rows."""
+    retain, forget = masks(seeds)
+    return Rows.where(forget), Rows.where(retain)
+
+
+def fresh(build=mlp, seeds=SEEDS, **settings) -> Bank:
+    """Untrained models."""
+    return Bank.create(build, *samples(build), seeds, **{"recipe": RECIPE, "backend": "stacked", **settings})
+
+
+def trained(build=mlp, seeds=SEEDS, **settings) -> Bank:
+    """Models trained on retain and forget that keep the updates which touched forget."""
+    bank = fresh(build, seeds, **settings)
+    retain, forget = masks(seeds)
+    bank.train(Rows.where(retain | forget), record=forget)
+    return bank
+
+
+def part(bank: Bank, models: list[int], **settings) -> Bank:
+    """A bank of some of the models, in that order."""
+    other = fresh(bank.build, [bank.seeds[m] for m in models], **{"dtype": bank.dtype, **settings})
+    other.parameters = {k: v[models].clone() for k, v in bank.parameters.items()}
+    other.buffers = {k: v[models].clone() for k, v in bank.buffers.items()}
+    other.updates = bank.updates and {k: v[models].clone() for k, v in bank.updates.items()}
+    return other
+
+
+def unlearned(bank: Bank, name: str, forget: Rows | None = None, retain: Rows | None = None, **options) -> Bank:
+    """A copy after the method ``name``; rows as `rows` draws them unless given."""
+    lost, kept = rows(bank.seeds)
+    forget, retain = lost if forget is None else forget, kept if retain is None else retain
+    copy = bank.copy()
+    method = plugins.load("methods", name)
+    method.unlearn(copy, forget, retain, method.Options(**{**OPTIONS.get(name, {}), **options}))
+    return copy
+
+
+def state(bank: Bank) -> dict[str, Tensor]:
+    """Parameters and buffers."""
+    return bank.parameters | bank.buffers
+
+
+def same(a: Bank, b: Bank, slots_a=slice(None), slots_b=slice(None)) -> bool:
+    """Whether all weights and buffers of these models agree bit by bit."""
+    return all(torch.equal(v[slots_a], state(b)[k][slots_b]) for k, v in state(a).items())
+
+
+def largest_gap(a: Bank, b: Bank) -> float:
+    """The largest absolute difference of any weight or buffer."""
+    return max(float((v.double() - state(b)[k].double()).abs().max()) for k, v in state(a).items())
+
+
+def mean_loss(bank: Bank, which: Rows) -> np.ndarray:
+    """Mean cross-entropy of each model over its rows, float64 [models]."""
+    z = torch.from_numpy(bank.logits()).double()
+    return np.array(
+        [
+            float(nn.functional.cross_entropy(z[m, index], bank.labels_of(m, index)))
+            for m, index in enumerate(which.index)
+        ]
+    )
+
+
+def batches(which: Rows, model: int, seed: int, key: str, size: int, passes: int) -> list[list[np.ndarray]]:
+    """For each pass, the batches of sample numbers that a model reads from a stream with that key."""
+    order = Order(which[[model]], [seed], key, size)
+    reader = iter(order)
+    return [[next(reader)[0][0].numpy() for _ in range(order.steps)] for _ in range(passes)]

@@ -1,0 +1,73 @@
+"""A study made by hand: two scenarios, one axis, a method that failed and one that changed nothing."""
+
+import math
+
+NAN = math.nan
+REASON = "results/unlearn/x/logits.npz: field 'logits' has 12 values that are NaN or infinite"
+
+
+def case(scenario, method, axes=None, protocol="swap", **facts):
+    axes = axes or {}
+    return {
+        "scenario": scenario,
+        "setting": ";".join(f"{k}={v}" for k, v in axes.items()),
+        "axes": axes,
+        "protocol": protocol,
+        "method": method,
+        "plugin": "retrain" if method == "retrain_control" else method,
+        "facts": {"dataset": "cifar10", "model": "resnet18", "alpha": 0.1, "epsilon": "inf"} | facts,
+    }
+
+
+def row(of, metric, value, low=NAN, high=NAN, attack="", setting="", n=320, note=""):
+    return {
+        "study": "s",
+        **{name: of[name] for name in ("scenario", "protocol", "method")},
+        "attack": attack,
+        "metric": metric,
+        "setting": ";".join(filter(None, (of["setting"], setting))),
+        "value": value,
+        "ci_low": low,
+        "ci_high": high,
+        "n": n,
+        "note": note,
+    }
+
+
+def q(of, value, half=0.03, attack="paper", setting=""):
+    return row(of, "q", value, value - half, min(value + half, 1.0), attack, setting)
+
+
+def study():
+    """(cases, rows): scenario plain, then scenario budget at epsilon 8 and inf."""
+    cases, rows = [], []
+    plain = {"none": 0.6, "retrain": 0.98, "finetune": 0.63, "scrub": 0.95, "ssd": 0.6, "retrain_control": 0.97}
+    for name, value in plain.items():
+        one = case("plain", name)
+        cases.append(one)
+        rows += [q(one, value), q(one, value - 0.02, attack="extended")]
+        rows += [q(one, value + d, setting=f"pair={i}") for i, d in enumerate((-0.01, 0.0, 0.01))]
+        rows.append(row(one, "accuracy", 0.875, 0.85, 0.9, setting="role=test"))
+    rows.append(row(cases[4], "unchanged", 1.0, n=2))
+    cases.append(case("plain", "neggrad"))
+    rows.append(row(cases[-1], "failed", NAN, n=0, note=REASON))
+    for epsilon, shift in (("8", 0.3), ("inf", 0.0)):
+        privacy = {"epsilon": float(epsilon), "delta": 1e-5} if epsilon == "8" else {"epsilon": "inf"}
+        for name, value in (("none", 0.6), ("retrain", 0.99), ("fisher", 0.709)):
+            one = case("budget", name, {"epsilon": epsilon}, **privacy)
+            cases.append(one)
+            rows += [q(one, min(value + shift, 1.0)), row(one, "accuracy", 0.5, 0.4, 0.6, setting="role=test")]
+    return cases, rows
+
+
+def wish(**changes):
+    """The fields of a table."""
+    fields = {"title": "A table", "metric": "q", "scenarios": ["plain"], "columns": "scenario", "attack": "",
+              "setting": "", "footer": [], "published": None}  # fmt: skip
+    return fields | changes
+
+
+def order(cases, scenarios, name="t", **changes):
+    """What the table's script is given."""
+    some = [one for one in cases if one["scenario"] in scenarios]
+    return {"name": name, "table": wish(scenarios=scenarios, **changes), "cases": some, "caption": ""}

@@ -1,0 +1,139 @@
+"""A user's folder of logits whose truth is known, and what the workflow makes of it, without the workflow."""
+
+from pathlib import Path
+
+import numpy as np
+
+import attack
+import import_logits
+import metrics
+from unlearning import imported, plan, study, tables
+from unlearning.files import write_json
+
+CLASSES = 4
+
+#: Two swapped pairs of models, complete and correct.
+GOOD = {
+    "logits": np.random.default_rng(0).normal(size=(4, 12, 3)).astype(np.float32),
+    "labels": np.arange(12) % 3,
+    "train": np.tile([[1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0]], (2, 1)).astype(bool),
+    "forget": np.tile([[0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]], (2, 1)).astype(
+        bool
+    ),
+}
+
+
+def memberships(rng, *, samples, low=0, high=None, pairs=1, models=2, k=20):
+    """train and forget bool [models, samples] of swapped pairs on the samples ``low`` … ``high``."""
+    high = samples if high is None else high
+    train, forget = [], []
+    for _ in range(pairs):
+        order = low + rng.permutation(high - low)
+        f, t, r = order[:k], order[k : 2 * k], order[2 * k :]
+        for side in (f, t):
+            for _ in range(models):
+                seen, gone = np.zeros((2, samples), bool)
+                seen[r] = seen[side] = gone[side] = True
+                train.append(seen)
+                forget.append(gone)
+    return np.array(train), np.array(forget)
+
+
+def answers(rng, y, train, forget, *, memory, trace):
+    """logits float32 [models, samples, classes]: kept samples are surer by ``memory``, forgotten ones by ``trace``."""
+    logits = rng.normal(size=(*train.shape, CLASSES))
+    bonus = rng.normal(size=len(y)) + memory * (train & ~forget) + trace * forget
+    np.put_along_axis(logits, np.broadcast_to(y[:, None], (len(train), len(y), 1)), bonus[..., None], axis=-1)
+    return logits.astype(np.float32)
+
+
+def save(folder, **arrays):
+    """``name.npy`` for every array, in a folder that is made."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        np.save(Path(folder) / f"{name}.npy", array)
+
+
+def read(folder, population="target", **changes):
+    """The files of GOOD with some changed (None: left out), read."""
+    arrays = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
+    save(folder, **arrays)
+    return imported.read({name: Path(folder) / f"{name}.npy" for name in arrays}, population)
+
+
+def world(root, *, seed=0, samples=200, pairs=2, models=2, methods=("mine",), trace=(0.5,), test=20):
+    """Every population there may be; game on the first half of the samples, adversary on the second.
+
+    Returns the arrays by population: labels, and (logits, train, forget) of each.
+    """
+    rng = np.random.default_rng(seed)
+    y = rng.integers(CLASSES, size=samples)
+    half = (samples - test) // 2
+    marked = np.arange(samples) >= samples - test
+    game = memberships(rng, samples=samples, high=half, pairs=pairs, models=models)
+    others = memberships(rng, samples=samples, low=half, high=2 * half, pairs=pairs, models=models)
+    found = {"labels": y, "test": marked}
+    save(root, labels=y, test=marked)
+    for method, left in zip(methods, trace, strict=True):
+        for name, (train, forget) in (("target", game), ("shadow", others)):
+            logits = answers(rng, y, train, forget, memory=3, trace=left)
+            found[f"{method}/{name}"] = logits, train, forget
+            save(Path(root) / method / name, logits=logits, train=train, forget=forget)
+    for name, (train, forget), left in (
+        ("original", game, 3), ("retrain", game, 0), ("retrain_control", game, 0), ("shadow_original", others, 3)
+    ):  # fmt: skip
+        found[name] = answers(rng, y, train, forget, memory=3, trace=left), train, forget
+        own = {"train": train, "forget": forget} if name == "shadow_original" else {}
+        save(Path(root) / name, logits=found[name][0], **own)
+    return found
+
+
+def config(methods=("mine",), attacks=("random",), path="logits"):
+    """The shortest study of a folder, as a mapping."""
+    scenario = {"protocol": {"name": "external", "path": str(path)}, "methods": list(methods), "attacks": list(attacks)}
+    return {"study": "own", "scenarios": {"audit": scenario}}
+
+
+def planned(*args, **kwargs):
+    return plan.make(study.read(config(*args, **kwargs), "own.yaml"))
+
+
+SCRIPTS = {"import": import_logits.import_logits, "attack": attack.attack, "metrics": metrics.metrics}
+
+
+def run(found: plan.Plan, *methods: str) -> dict[str, list[dict]]:
+    """What the jobs of the plan do for some of its methods (all), in the working directory; method → its rows."""
+    maker = {path: node for nodes in found.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    cases = [case for case in found.cases if case.method in (methods or [c.method for c in found.cases])]
+    for case in cases:
+        build(maker[case.metrics], maker)
+    return {case.method: tables.read_rows(case.metrics) for case in cases}
+
+
+def build(node: plan.Node, maker: dict[str, plan.Node]) -> None:
+    """Make a node's files, and first those it is made from, unless they are there."""
+    if Path(node.outputs["spec"]).exists():
+        return
+    for paths in node.inputs.values():
+        for path in paths:
+            build(maker[path], maker)
+    given = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
+    given |= {"place": node.place} if node.stage != "metrics" else {}
+    write_json(node.outputs["spec"], SCRIPTS[node.stage](**given, settings=node.settings) or {})
+
+
+def number(rows, metric, attack="", setting=""):
+    """The row's value; raises unless there is exactly one such row (``setting`` None: of any setting)."""
+    return _row(rows, metric, attack, setting)["value"]
+
+
+def reason(rows, metric, attack="", setting=""):
+    """Why there is no value."""
+    row = _row(rows, metric, attack, setting)
+    assert np.isnan(row["value"])
+    return row["note"]
+
+
+def _row(rows, metric, attack, setting):
+    (row,) = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and setting in (None, r["setting"])]
+    return row

@@ -1,0 +1,278 @@
+"""What people get wrong in a study, and the sentence that says so."""
+
+import yaml
+
+SMALL = """
+study: small
+seed: 0
+batch: 2
+bootstrap: 200
+defaults:
+  data: {name: digits, test_size: 197}
+  model: {name: mlp, hidden: [16]}
+  recipe: {epochs: 3, lr: 0.1}
+  protocol: {name: swap, alpha: 0.25, pairs: 2, models_per_split: 1}
+  methods: {none: {}, retrain: {}, neggrad: {lr: 0.1}}
+  attacks: {correctness: {}, confidence: {}}
+scenarios:
+  clean: {}
+  noisy: {data: {label_noise: 0.2}}
+  size: {vary: {data.size: [400, 800]}}
+tables:
+  one: {title: Quality, metric: q, scenarios: [clean, noisy]}
+figures:
+  two: {kind: axis, title: Sizes, scenarios: [size], axis: size}
+"""
+
+
+def changed(*edits: tuple[str, str], base: str = SMALL) -> dict:
+    """``base`` with the YAML text of each edit put at its path (parts separated by /); empty text takes it out."""
+    config = yaml.safe_load(base)
+    for path, text in edits:
+        *above, last = path.split("/")
+        node = config
+        for part in above:
+            node = node.setdefault(part, {})
+        if text:
+            node[last] = yaml.safe_load(text)
+        else:
+            del node[last]
+    return config
+
+
+# fmt: off
+#: path, YAML text that is put there, how the sentence begins
+WRONG = [
+    # the top level
+    ("study", "", "study: is missing; add it"),
+    ("study", "My Study", "study: must be lower-case letters, digits and underscores only, found 'My Study'"),
+    ("study", "a/b", "study: must be lower-case letters, digits and underscores only, found 'a/b'"),
+    ("study", "Digits", "study: must be lower-case letters, digits and underscores only, found 'Digits'"),
+    ("study", "''", "study: must be lower-case letters, digits and underscores only, found ''"),
+    ("study", "a" * 41, "study: must be at most 40 characters long, found 'aaa"),
+    ("study", "7", "study: must be text, found 7; put it in quotes"),
+    ("study", "no", "study: must be text, found false (YAML reads yes, on and true alike, and no, off and false)"),
+    ("study", "train", "study: must not be one of"),
+    ("study", "2024-01-31", "study: YAML reads 2024-01-31 as a date; put it in quotes if it is text"),
+    ("seed", "-1", "seed: must be at least 0, found -1"),
+    ("seed", "1.5", "seed: must be a whole number, found 1.5"),
+    ("seed", "1.0", "seed: must be a whole number, found 1.0"),
+    ("seed", "'3'", "seed: must be a whole number, found '3', which is text; write it without quotes"),
+    ("seed", "yes", "seed: must be a whole number, found true (YAML reads yes, on and true alike, and no, off and fa"),
+    ("seed", "null", "seed: must be a whole number, found nothing"),
+    ("seed", "[0]", "seed: must be a whole number, found [0]"),
+    ("seed", ".nan", "seed: must be finite, found .nan"),
+    ("batch", "0", "batch: must be at least 1, found 0"),
+    ("batch", ".inf", "batch: must be finite, found .inf"),
+    ("bootstrap", "99", "bootstrap: must be at least 100, found 99"),
+    ("bootstrap", "1e3", "bootstrap: must be a whole number, found '1e3', which YAML takes for text; write 1.0e+3"),
+    ("bootstap", "500", "bootstap: there is no such field, did you mean 'bootstrap'? (known: batch, bootstrap,"),
+    ("defaults", "{on: 1}", "defaults: the key true is not text (YAML reads yes, no, on and off so; put it in quotes)"),
+    ("defaults", "[a]", 'defaults: must be a mapping, found ["a"]'),
+    ("defaults", "null", "defaults: must be a mapping, found nothing"),
+    ("scenarios", "", "scenarios: is missing; add it"),
+    ("scenarios", "{}", "scenarios: must be a mapping of at least 1 entry, found {}"),
+    ("scenarios", "[clean]", 'scenarios: must be a mapping, found ["clean"]'),
+    ("scenarios", "{A b: {}}", "scenarios.A b: the key must be lower-case letters, digits and underscores only, found"),
+    ("scenarios", "{no: {}}", "scenarios: the key false is not text (YAML reads yes, no, on and off so; put it in quo"),
+    ("scenarios", "{null: {}}", "scenarios: the key null is not text (use text)"),
+    ("scenarios", "{8: {}, '8': {}}", "scenarios.8: is given twice; keep one of the two"),
+    ("tables", "[]", "tables: must be a mapping, found []"),
+    ("figures", "3", "figures: must be a mapping, found 3"),
+    # a scenario, and where its fields come from
+    ("scenarios/clean", "3", "scenarios.clean: must be a mapping, found 3"),
+    ("scenarios/clean/recpie", "{lr: 1.0}", "scenarios.clean.recpie: there is no such field, did you mean 'recipe'? ("),
+    ("scenarios/noisy/data/label_nois", "0.1", "scenarios.noisy.data.label_nois: there is no such field, did you mean"),
+    ("scenarios/noisy/data/test_size", "0.0", "scenarios.noisy.data.test_size: must be greater than 0, found 0.0"),
+    ("scenarios/noisy", "{}", "scenarios.noisy: is the same as 'clean'; change a field or leave one of the two out"),
+    ("scenarios/noisy/controls", "1", "scenarios.noisy.controls: must be true or false, found 1"),
+    ("scenarios/noisy/controls", "'yes'", "scenarios.noisy.controls: must be true or false, found 'yes'"),
+    ("scenarios/noisy/recipe", "null", "scenarios.noisy.recipe: must be a mapping of fields, found nothing"),
+    ("scenarios/noisy/metrics", "{swop: {}}", "scenarios.noisy.metrics.swop: there is no metric 'swop' in this proto"),
+    ("defaults/vry", "{}", "defaults.vry: there is no such field, did you mean 'vary'? (known: attacks, controls, dat"),
+    # data
+    ("defaults/data", "", "scenarios.clean.data: is missing; add it"),
+    ("defaults/data", "digits", "defaults.data: must be a mapping, found 'digits'"),
+    ("defaults/data/name", "", "defaults.data.name: is missing; choose one of arrays, cifar10, cifar100, digits,"),
+    ("defaults/data/name", "7", "defaults.data.name: must be text, found 7"),
+    ("defaults/data/name", "digit", "defaults.data.name: there is no data source 'digit', did you mean 'digits'? (kno"),
+    ("defaults/data/name", "../study", "defaults.data.name: there is no data source '../study' (known: arrays,"),
+    ("defaults/data/name", "_choices", "defaults.data.name: there is no data source '_choices' (known: "),
+    ("defaults/data/size", "1.5", "defaults.data.size: must be a whole number of samples or, with a dot, a fraction o"),
+    ("defaults/data/size", "true", "defaults.data.size: must be a number, found true (YAML reads"),
+    ("defaults/data/per_class", "0", "defaults.data.per_class: must be at least 1, found 0"),
+    ("defaults/data/label_noise", "1", "defaults.data.label_noise: must be less than 1, found 1"),
+    ("defaults/data/label_noise_kind", "al", "defaults.data.label_noise_kind: must be 'any' or 'other', found 'al'"),
+    ("defaults/data/greyscale", "both", "defaults.data.greyscale: must be true or false or 'interleaved', found 'both"),
+    ("defaults/data", "{name: arrays}", "defaults.data.path: is missing; add it"),
+    ("defaults/data", "{name: arrays, path: no/such.npz}", "defaults.data.path: 'no/such.npz' does not exist; give a"),
+    # model
+    ("defaults/model", "", "scenarios.clean.model: is missing; add it"),
+    ("defaults/model/name", "", "defaults.model.name: is missing; choose one of cnn, linear, mlp,"),
+    ("defaults/model/name", "resnet", "defaults.model.name: there is no model 'resnet', did you mean 'resnet18'? (kno"),
+    ("defaults/model/hiden", "[3]", "defaults.model.hiden: there is no such field, did you mean 'hidden'? (known: "),
+    ("defaults/model/hidden", "16", "defaults.model.hidden: must be a list, found 16"),
+    ("defaults/model/hidden", "[]", "defaults.model.hidden: must be a list of at least 1 entry, found []"),
+    ("defaults/model/hidden", "[16, 0]", "defaults.model.hidden.1: must be at least 1, found 0"),
+    ("defaults/model/hidden", "[16, on]", "defaults.model.hidden.1: must be a whole number, found true (YAML reads"),
+    ("defaults/model", "{name: resnet_cifar, depth: 21}", "defaults.model.depth: depth 21 is not 6 k + 2 with k of at"),
+    ("defaults/model", "{name: cnn, mean: [0.5]}", "defaults.model: mean and std must have one number each for every"),
+    # recipe
+    ("defaults/recipe/lr", "-1", "defaults.recipe.lr: must be at least 0, found -1"),
+    ("defaults/recipe/lr", "1e-5", "defaults.recipe.lr: must be a number, found '1e-5', which YAML takes for text; wr"),
+    ("defaults/recipe/lr", "fast", "defaults.recipe.lr: must be a number, found 'fast'"),
+    ("defaults/recipe/lr", "-.inf", "defaults.recipe.lr: must be finite, found -.inf"),
+    ("defaults/recipe/momentum", "1", "defaults.recipe.momentum: must be less than 1, found 1"),
+    ("defaults/recipe/optimiser", "SGD", "defaults.recipe.optimiser: must be 'sgd', 'adam', 'adamw' or 'rmsprop', fou"),
+    ("defaults/recipe/optimizer", "sgd", "defaults.recipe.optimizer: there is no such field, did you mean 'optimiser'"),
+    ("defaults/recipe/epochs", "0", "defaults.recipe.epochs: must be at least 1, found 0"),
+    ("defaults/recipe/milestones", "[1, 2.5]", "defaults.recipe.milestones.1: must be a whole number, found 2.5"),
+    ("defaults/recipe/dp", "8", "defaults.recipe.dp: must be a mapping of fields, found 8"),
+    ("defaults/recipe/dp", "{epsilon: 0}", "defaults.recipe.dp.epsilon: must be greater than 0, found 0"),
+    ("defaults/recipe/dp", "{delta: 0.1}", "defaults.recipe.dp.epsilon: is missing; add it"),
+    ("defaults/recipe/dp", "{epsilon: .nan}", "defaults.recipe.dp.epsilon: must be finite, found .nan"),
+    ("defaults/recipe/dp", "{epsilon: 8, delta: .inf}", "defaults.recipe.dp.delta: must be finite, found .inf"),
+    ("defaults/recipe/dp", "{epsilon: 8, sigma: 1}", "defaults.recipe.dp.sigma: there is no such field (known: delta,"),
+    ("defaults/recipe/milestones", "[2]", "scenarios.clean.recipe.milestones: are for the schedule multistep, found s"),
+    ("defaults/recipe/schedule", "multistep", "scenarios.clean.recipe.milestones: are missing; the schedule multistep"),
+    # protocol
+    ("defaults/protocol", "", "scenarios.clean.protocol: is missing; add it"),
+    ("defaults/protocol/name", "", "defaults.protocol.name: is missing; choose one of"),
+    ("defaults/protocol/name", "swop", "defaults.protocol.name: there is no protocol 'swop', did you mean 'swap'? (kn"),
+    ("defaults/protocol/alpha", "0", "defaults.protocol.alpha: must be greater than 0, found 0"),
+    ("defaults/protocol/alpha", "0.6", "defaults.protocol.alpha: must be at most 0.5, found 0.6"),
+    ("defaults/protocol/pairs", "0", "defaults.protocol.pairs: must be at least 1, found 0"),
+    ("defaults/protocol/sensitivity", "{x: 1}", "defaults.protocol.sensitivity.x: the key must be a whole number, fou"),
+    ("defaults/protocol/sensitivity", "{3: a}", "defaults.protocol.sensitivity.3: must be a number, found 'a'"),
+    ("defaults/protocol/shadow_models_per_split", "0", "scenarios.clean.protocol.shadow_models_per_split: must be at"),
+    # methods and attacks
+    ("defaults/methods", "", "scenarios.clean.methods: is missing; add it"),
+    ("defaults/methods", "{}", "defaults.methods: must be a mapping of at least 1 entry, found {}"),
+    ("defaults/methods", "retrain", "defaults.methods: must list names or map names to options, found 'retrain'"),
+    ("defaults/methods", "[none, none]", "defaults.methods: names 'none' twice; keep one of the two"),
+    ("defaults/methods", "[none, {neggrad: {}}]", "defaults.methods.1: must be a name, found a mapping; use a mapping"),
+    ("defaults/methods/fintune", "{}", "defaults.methods.fintune: there is no method 'fintune', did you mean 'finetun"),
+    ("defaults/methods/Mine", "{name: neggrad}", "defaults.methods.Mine: the key must be lower-case letters, digits a"),
+    ("defaults/methods/mine", "{name: negrad}", "defaults.methods.mine.name: there is no method 'negrad', did you mea"),
+    ("defaults/methods/scrub", "{name: ssd}", "defaults.methods.scrub: is the library's own method; give the other on"),
+    ("defaults/methods/twin", "{name: neggrad, lr: 0.1}", "scenarios.clean.methods.twin: is the same as 'neggrad'; ch"),
+    ("defaults/methods/retrain_control", "{name: retrain}", "defaults.methods.retrain_control: is made by the study i"),
+    ("defaults/methods/none", "{lr: 1.0}", "defaults.methods.none.lr: there is no such field (known: file, name)"),
+    ("defaults/methods/amnesiac", "{}", "scenarios.clean.recipe.record_updates: must be true for the method 'amnesiac"),
+    ("defaults/attacks", "{}", "scenarios.clean.attacks: must name at least one attack for the protocol 'swap', found"),
+    ("defaults/attacks", "null", "defaults.attacks: must list names or map names to options, found nothing"),
+    ("defaults/attacks", "[3]", "defaults.attacks.0: must be a name, found 3; use a mapping to give options"),
+    ("defaults/attacks/lyra", "{}", "defaults.attacks.lyra: there is no attack 'lyra', did you mean 'lira'? (known: "),
+    ("defaults/attacks/shadow", "{name: loss}", "defaults.attacks.shadow: is the library's own attack; give the othe"),
+    ("defaults/attacks/rmia", "{beta: 2}", "defaults.attacks.rmia.beta: must be 'learned' or at most 1, found 2"),
+    ("defaults/attacks/kde", "{bandwidth: scot}", "defaults.attacks.kde.bandwidth: must be 'silverman' or a number, f"),
+    # axes
+    ("scenarios/size/vary", "[1]", "scenarios.size.vary: must map axes to their values, found [1]"),
+    ("scenarios/size/vary", "{data.size: []}", "scenarios.size.vary.data.size: must list values of the field, or map"),
+    ("scenarios/size/vary", "{data.size: 400}", "scenarios.size.vary.data.size: must list values of the field, or map"),
+    ("scenarios/size/vary", "{size: {a: 1}}", "scenarios.size.vary.size: must list values of the field, or map each v"),
+    ("scenarios/size/vary", "{data.size: [{a: 1}]}", "scenarios.size.vary.data.size: lists a mapping; map a label to"),
+    ("scenarios/size/vary", "{data.sise: [1]}", "scenarios.size.vary.data.sise: there is no such field, did you mean"),
+    ("scenarios/size/vary", "{dat.size: [1]}", "scenarios.size.vary.dat: there is no such field, did you mean 'data'?"),
+    ("scenarios/size/vary", "{recipe.lr.x: [1]}", "scenarios.size.vary.recipe.lr: must be a number, found a mapping"),
+    ("scenarios/size/vary", "{recipe.lr: [0.1, -1]}", "scenarios.size.vary.recipe.lr: must be at least 0, found -1"),
+    ("scenarios/size/vary", "{methods.scrub.lr: [0.1]}", "scenarios.size.vary.methods.scrub.lr: there is no 'scrub' a"),
+    ("scenarios/size/vary", "{recipe.lr: [1, 1.0]}", "scenarios.size.vary.recipe.lr: has two values with the label '1"),
+    ("scenarios/size/vary", "{recipe.lr: [0.1, 0.10000001]}", "scenarios.size.vary.recipe.lr: has two values with the"),
+    ("scenarios/size/vary", "{recipe.lr: [0.2], methods.neggrad.lr: [0.3]}", "scenarios.size.vary.methods.neggrad.lr:"),
+    ("scenarios/size/vary", "{scenario: {a: {}}}", "scenarios.size.vary.scenario: must have another name; tables use"),
+    ("scenarios/size/vary", "{My axis: {a: {}}}", "scenarios.size.vary.My axis: must be named with lower-case letters"),
+    ("scenarios/size/vary", "{size: {a;b: {}}}", "scenarios.size.vary.size: cannot have the label 'a;b'; leave out ;"),
+    ("scenarios/size/vary", "{size: {a: {vary: {}}}}", "scenarios.size.vary.size: cannot set vary itself; add an axis"),
+    ("scenarios/size/vary", "{size: {a: {}, b: {}}}", "scenarios.size.vary: sets the same for size=a and size=b"),
+    ("scenarios/size/vary", "{size: {a: {data: {size: 0}}}}", "scenarios.size.vary.size.a.data.size: must be greater"),
+    # tables and figures
+    ("tables/one/title", "", "tables.one.title: is missing; add it"),
+    ("tables/one/tittle", "x", "tables.one.tittle: there is no such field, did you mean 'title'? (known: attack,"),
+    ("tables/one/metric", "qq", "tables.one.metric: there is no metric 'qq' in these scenarios, did you mean 'q'? (kn"),
+    ("tables/one/metric", "ic_score", "tables.one.metric: there is no metric 'ic_score' in these scenarios"),
+    ("tables/one/scenarios", "[]", "tables.one.scenarios: must be a list of at least 1 entry, found []"),
+    ("tables/one/scenarios", "clean", "tables.one.scenarios: must be a list, found 'clean'"),
+    ("tables/one/scenarios", "[cleen]", "tables.one.scenarios: there is no scenario 'cleen', did you mean 'clean'? (k"),
+    ("tables/one/scenarios", "[clean, clean]", "tables.one.scenarios: names 'clean' twice; keep one of the two"),
+    ("tables/one/columns", "size", "tables.one.columns: there is no axis 'size' in these scenarios (known: scenario)"),
+    ("tables/one/footer", "[acuracy]", "tables.one.footer.0: must be 'accuracy' or 'lower_bound', found 'acuracy'"),
+    ("tables/one/footer", "[accuracy, accuracy]", "tables.one.footer: names 'accuracy' twice; keep one of the two"),
+    ("tables/one/attack", "confidence", "tables.one.attack: must be confidence/trained or confidence/unlearned, found"),
+    ("tables/one/attack", "lira/trained", "tables.one.attack: there is no attack 'lira/trained' in these scenarios"),
+    ("tables/one/attack", "papper", "tables.one.attack: there is no attack 'papper' in these scenarios, did you mean"),
+    ("tables/one/published", "table 1", "tables.one.published: must be a paper and a table of it, such as 000/1, foun"),
+    ("tables/headline", "{title: x, metric: q, scenarios: [clean]}", "tables.headline: must have another name; every"),
+    ("figures/two/kind", "bars", "figures.two.kind: must be 'quality',"),
+    ("figures/two/axis", "", "figures.two.axis: is missing; name one of scenario, size"),
+    ("figures/two/axis", "epsilon", "figures.two.axis: there is no axis 'epsilon' in these scenarios (known: scenario"),
+]
+# fmt: on
+
+MULTISTEP = ("defaults/recipe/schedule", "multistep")
+PRIVATE = ("defaults/recipe/dp", "{epsilon: 8}")
+CONFUSION = "{name: interclass_confusion}"
+
+#: several edits, how the sentence begins
+CONTRADICTORY = [
+    (
+        [MULTISTEP, ("defaults/recipe/milestones", "[3]")],
+        "scenarios.clean.recipe.milestones: must be less than epochs (3)",
+    ),
+    (
+        [MULTISTEP, ("defaults/recipe/milestones", "[2, 1]")],
+        "scenarios.clean.recipe.milestones: must be epochs in rising",
+    ),
+    (
+        [MULTISTEP, ("defaults/recipe/milestones", "[1, 1]")],
+        "scenarios.clean.recipe.milestones: must be epochs in rising",
+    ),
+    (
+        [MULTISTEP, ("defaults/recipe/milestones", "[0]")],
+        "scenarios.clean.recipe.milestones: must be epochs in rising or",
+    ),
+    (
+        [("defaults/methods/neggrad", "{epochs: 2, schedule: multistep, milestones: [2]}")],
+        "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2",
+    ),
+    (
+        [("defaults/methods/competition_first", "{repair: {milestones: [2]}}")],
+        "scenarios.clean.methods.competition_first.repair.milestones: are for the schedule multistep, found",
+    ),
+    (
+        [PRIVATE, ("defaults/recipe/augment", "crop_flip")],
+        "scenarios.clean.recipe.augment: must be none with dp, whose ",
+    ),
+    (
+        [PRIVATE, ("defaults/recipe/record_updates", "true")],
+        "scenarios.clean.recipe.record_updates: must be false with ",
+    ),
+    (
+        [PRIVATE, ("defaults/model", "{name: cnn}")],
+        "scenarios.clean.model.norm: must not be batch with recipe.dp, which ",
+    ),
+    (
+        [("scenarios/size/vary", "{recipe.dp.epsilon: [8, .inf]}"), ("defaults/model", "{name: cnn}")],
+        "scenarios.size.model.norm: must not be batch with recipe.dp, which clips samples one by one; use",
+    ),
+    (
+        [("defaults/protocol", CONFUSION)],
+        "scenarios.clean.attacks: must be [] for the protocol 'interclass_confusion', ",
+    ),
+    (
+        [("defaults/protocol", "{name: interclass_confusion, classes: [3, 3]}")],
+        "defaults.protocol.classes: must name two different classes, numbered from 0, found [3, 3]",
+    ),
+    (
+        [("defaults/protocol", "{name: interclass_confusion, classes: [3, 4, 5]}")],
+        "defaults.protocol.classes: must be a list of at most 2 entries, found [3, 4, 5]",
+    ),
+    (
+        [("defaults/protocol", "{name: interclass_confusion, classes: [3]}")],
+        "defaults.protocol.classes: must be a longer list, found [3]",
+    ),
+    (
+        [("scenarios/noisy", "{data: {size: 900}}"), ("scenarios/noisy/data/label_noise_kind", "other")],
+        "scenarios.noisy.data.label_noise_kind: has no effect; no scenario sets label_noise",
+    ),
+]

@@ -1,0 +1,135 @@
+"""Accuracy by role: hand-made predictions, and intervals against simulated models."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from unlearning.metrics import _crossed, _rates, accuracy
+
+
+def logits_of(guess, classes=4):
+    """Logits whose largest entry is ``guess``."""
+    return np.eye(classes, dtype=np.float32)[guess]
+
+
+def by_role(rows):
+    assert all(row["metric"] == "accuracy" for row in rows)
+    return {row["setting"].removeprefix("role="): row for row in rows}
+
+
+def example():
+    train = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 1, 1, 0, 0]], bool)
+    forget = np.array([[0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0, 0]], bool)
+    heldout = np.array([[0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0]], bool)
+    test = np.arange(8) >= 6
+    y = np.array([0, 1, 2, 3, 0, 1, 2, 3])
+    guess = np.array([[0, 1, 2, 0, 1, 1, 2, 3], [0, 0, 0, 0, 0, 1, 2, 0]])
+    groups = {"split": np.array([0, 1]), "block": np.zeros(2, int)}
+    return {"logits": logits_of(guess), "y": y, "train": train, "forget": forget, "heldout": heldout, **groups}, test
+
+
+def test_accuracy_of_each_role_by_hand():
+    given, test = example()
+    rows = by_role(accuracy.evaluate(**given, test=test))
+    assert list(rows) == ["retain", "forget", "heldout", "test"]
+    assert {name: row["value"] for name, row in rows.items()} == {
+        "retain": 0.75,  # 2 of 2, 1 of 2
+        "forget": 0.75,  # 1 of 2, 2 of 2
+        "heldout": 0.25,  # 1 of 2, 0 of 2
+        "test": 0.75,  # 2 of 2, 1 of 2
+    }
+    assert {name: row["n"] for name, row in rows.items()} == {"retain": 2, "forget": 4, "heldout": 4, "test": 2}
+    for row in rows.values():
+        assert 0 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+
+
+def test_labels_that_models_were_trained_with_count_but_test_labels_are_true():
+    given, test = example()
+    y = np.tile(given["y"], (2, 1))
+    y[0, 3] = 0  # the first model was taught another label for a sample that it then forgot
+    y[:, 6:] = 0
+    rows = by_role(accuracy.evaluate(**{**given, "y": y}, test=test, test_y=given["y"]))
+    assert rows["forget"]["value"] == 1.0
+    assert rows["test"]["value"] == 0.75
+    assert by_role(accuracy.evaluate(**{**given, "y": y}, test=test))["test"]["value"] == 0.25
+
+
+def test_models_count_the_same_whatever_the_size_of_their_sets():
+    train = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0]], bool)
+    nothing = np.zeros_like(train)
+    rows = accuracy.evaluate(
+        logits=logits_of(np.zeros((2, 6), int)), y=np.array([1, 0, 0, 0, 0, 0]), train=train, forget=nothing,
+        heldout=nothing, split=np.array([0, 1]), block=np.zeros(2, int),
+    )  # fmt: skip
+    assert by_role(rows)["retain"]["value"] == pytest.approx((5 / 6 + 0) / 2)
+
+
+def test_models_count_the_same_whatever_the_size_of_their_split():
+    all_rows = np.ones((3, 4), bool)
+    hit = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
+    found = _rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
+    assert found.value == pytest.approx(2 / 3, abs=1e-15)
+
+
+def test_roles_that_nobody_has_are_empty_with_a_reason():
+    given, _ = example()
+    given["heldout"] = np.zeros_like(given["heldout"])
+    rows = by_role(accuracy.evaluate(**given))
+    assert "test" not in rows
+    assert np.isnan([rows["heldout"][key] for key in ("value", "ci_low", "ci_high")]).all()
+    assert rows["heldout"]["note"] == "no model has samples in this role"
+    given["forget"][0] = False
+    rows = by_role(accuracy.evaluate(**given))
+    assert rows["forget"]["value"] == 1.0
+    assert rows["forget"]["note"].startswith("1 of 2 models have no samples")
+
+
+def test_a_model_that_gives_no_numbers_is_never_right():
+    logits = np.zeros((2, 3, 4), np.float32)
+    logits[1, :, 2] = np.nan
+    np.testing.assert_array_equal(_rates.predicted(logits), [[0, 0, 0], [-1, -1, -1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train": np.zeros((2, 7), bool)}, "train must"),
+        ({"y": np.zeros(7, int)}, "y must"),
+        ({"heldout": np.zeros((3, 8), bool)}, "heldout must"),
+        ({"test": np.zeros(7, bool)}, "test must"),
+        ({"test": np.zeros(8, bool), "test_y": np.zeros(3, int)}, "test_y must"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(change, message):
+    given, _ = example()
+    with pytest.raises(ValueError, match=message):
+        accuracy.evaluate(**{**given, **change})
+
+
+def test_one_model_says_what_its_interval_lacks():
+    given, test = example()
+    one = {name: value if name == "y" else value[:1] for name, value in given.items()}
+    rows = by_role(accuracy.evaluate(**one, test=test))
+    assert all(row["note"] == _crossed.ONE_MODEL for row in rows.values())
+
+
+@pytest.mark.parametrize("of_sample", [0.0, 1.0])
+@pytest.mark.parametrize("of_model", [0.0, 0.3])
+@pytest.mark.parametrize("shared", [True, False], ids=["same_samples", "own_samples"])
+def test_interval_covers_the_truth(of_sample, of_model, shared):
+    """Models that are right when sample + model + noise > −1; each meets the same samples or draws its own."""
+    rng = np.random.default_rng(0)
+    models, samples, games = 8, 150, 400
+    truth = ndtr(1 / np.sqrt(of_sample**2 + of_model**2 + 1))
+    inside, values, halves = 0, [], []
+    for _ in range(games):
+        z = of_sample * rng.normal(size=samples) + of_model * rng.normal(size=(models, 1))
+        hit = z + rng.normal(size=(models, samples)) > -1
+        rows = np.ones_like(hit) if shared else rng.random(hit.shape) < 0.4
+        groups = np.zeros(models, int) if shared else np.arange(models)
+        found = _rates.rate(hit=hit, rows=rows, split=groups, block=np.zeros(models, int))
+        inside += found.low <= truth <= found.high
+        values.append(found.value)
+        halves.append((found.high - found.low) / 2)
+    assert inside / games >= 0.93
+    assert np.mean(halves) < 1.45 * 1.96 * np.std(values)

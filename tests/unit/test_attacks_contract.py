@@ -1,0 +1,116 @@
+"""What holds for every attack file, whatever it computes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attack_cases import reference_of, two_gaussians
+from unlearning import plugins
+from unlearning.attacks import Reference
+
+ATTACKS = plugins.names("attacks")
+NEEDS_NO_REFERENCE = {"correctness", "random"}
+
+
+@pytest.fixture(scope="module")
+def game():
+    rng = np.random.default_rng(7)
+    logits, y, member = two_gaussians(rng, 18, 60, d=2.0)
+    logits += rng.normal(size=logits.shape).astype(np.float32)
+    return logits[:12], logits[12:], y, member
+
+
+def scored(name, logits, y, reference, seed=0):
+    attack = plugins.load("attacks", name)
+    return attack.score(logits, y, reference, attack.Options(), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_shapes_types_and_determinism(name, game):
+    pool, audited, y, member = game
+    reference = reference_of(pool, y, member[:12])
+    score, decision = scored(name, audited, y, reference)
+    assert (score.shape, score.dtype) == ((6, 60), np.float64)
+    assert (decision.shape, decision.dtype) == ((6, 60), bool)
+    assert np.isfinite(score).all()
+    again = scored(name, audited, np.tile(y, (6, 1)), reference)
+    np.testing.assert_array_equal(again[0], score)
+    np.testing.assert_array_equal(again[1], decision)
+
+
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"random"}))
+def test_every_attack_but_the_control_finds_members(name, game):
+    pool, audited, y, member = game
+    score, decision = scored(name, audited, y, reference_of(pool, y, member[:12]))
+    inside = member[12:]
+    # phi of members lies two spreads higher; 180 rows a side, so that .2 is four standard errors of both
+    wins = (score[inside][:, None] > score[~inside]).mean() + 0.5 * (score[inside][:, None] == score[~inside]).mean()
+    assert wins > 0.5 + 0.13
+    assert decision[inside].mean() - decision[~inside].mean() > 0.2
+
+
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"random"}))
+def test_a_models_scores_do_not_depend_on_who_is_scored_with_it(name, game):
+    pool, audited, y, member = game
+    reference = reference_of(pool, y, member[:12])
+    score, decision = scored(name, audited, y, reference)
+    some = [4, 1]
+    part_score, part_decision = scored(name, audited[some], y, reference)
+    np.testing.assert_array_equal(part_score, score[some])
+    np.testing.assert_array_equal(part_decision, decision[some])
+
+
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"random"}))
+def test_a_constant_added_to_the_logits_of_a_row_changes_nothing(name, game):
+    pool, audited, y, member = game
+    shift = np.random.default_rng(0).integers(-8, 9, size=(*audited.shape[:2], 1))
+    grid = np.round(audited * 1024) / 1024  # float32 holds these and their shifted copies exactly
+    reference = reference_of(pool, y, member[:12])
+    score, decision = scored(name, grid, y, reference)
+    moved_score, moved_decision = scored(name, (grid + shift).astype(np.float32), y, reference)
+    np.testing.assert_allclose(moved_score, score, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(moved_decision, decision)
+
+
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"random"}))
+def test_unusable_logits_and_labels_are_refused(name, game):
+    pool, audited, y, member = game
+    reference = reference_of(pool, y, member[:12])
+    broken = audited.copy()
+    broken[2, 3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        scored(name, broken, y, reference)
+    with pytest.raises(ValueError, match="labels outside"):
+        scored(name, audited, y + 1, reference)
+    with pytest.raises(ValueError, match="y must be integers"):
+        scored(name, audited, y[:-1], reference)
+
+
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - NEEDS_NO_REFERENCE))
+def test_a_reference_without_one_side_is_refused(name, game):
+    pool, audited, y, member = game
+    for inside, outside in [(member[:12] & False, ~member[:12]), (member[:12], member[:12] & False)]:
+        with pytest.raises(ValueError, match=r"reference\.|reference models as"):
+            scored(name, audited, y, Reference(pool, y, inside, outside))
+
+
+def test_attacks_import_nothing_slow():
+    code = (
+        "import sys\nfrom unlearning import plugins\n"
+        "for name in plugins.names('attacks'): plugins.load('attacks', name)\n"
+        "print([m for m in ('torch', 'pandas', 'scipy.stats', 'sklearn') if m in sys.modules])"
+    )
+    scripts = Path(__file__).parents[2] / "scripts"
+    run = subprocess.run([sys.executable, "-c", code], cwd=scripts, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_every_attack_file_says_what_it_does():
+    for name in ATTACKS:
+        attack = plugins.load("attacks", name)
+        assert attack.__doc__.split(), name
+        assert attack.Options.__doc__.split(), name
+        assert attack.score.__doc__.split(), name

@@ -1,0 +1,159 @@
+"""The likelihood-ratio attack with Gaussians per sample."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attack_cases import logits_of
+from unlearning import stats
+from unlearning.attacks import Reference, lira
+
+SPREADS = ["per_sample", "within", "global"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(31)
+
+
+def halves(rng, models, samples):
+    """Membership in which every sample is a member of exactly half of the models."""
+    return rng.permuted(np.tile(np.arange(models) % 2 == 0, (samples, 1)), axis=1).T
+
+
+def oracle(phi, pool, member, nonmember, *, mode, centre, spread):
+    """The score by loops and scipy."""
+    middle = np.median if centre == "median" else np.mean
+    score = np.zeros(phi.shape)
+    for mask, sign in ((member, 1), (nonmember, -1)):
+        columns = [pool[mask[:, j], j] for j in range(pool.shape[1])]
+        widths = {
+            "per_sample": [c.std() for c in columns],
+            "within": [np.concatenate([c - c.mean() for c in columns]).std()] * len(columns),
+            "global": [pool[mask].std()] * len(columns),
+        }[spread]
+        for j, column in enumerate(columns):
+            if mode == "online":
+                score[:, j] += sign * scipy_stats.norm.logpdf(phi[:, j], middle(column), widths[j])
+            elif sign < 0:
+                score[:, j] = (phi[:, j] - middle(column)) / widths[j]
+    return score
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("centre", ["median", "mean"])
+@pytest.mark.parametrize("spread", SPREADS)
+def test_score_equals_loops(rng, mode, centre, spread):
+    y = rng.integers(3, size=9)
+    member, nonmember = rng.random((12, 9)) < 0.4, rng.random((12, 9)) < 0.5
+    member[:2], nonmember[2:4] = True, True
+    nonmember &= ~member
+    member[2:4] = False
+    nonmember[2:4] = True
+    pool = rng.normal(size=(12, 9)) * np.arange(1, 10) + member
+    phi = rng.normal(size=(4, 9)) * 2
+    options = lira.Options(mode=mode, centre=centre, spread=spread, false_positive_rate=0.1)
+    score, decision = lira.score(
+        logits_of(phi, y), y, Reference(logits_of(pool, y), y, member, nonmember), options, rng
+    )
+    want = oracle(phi, pool, member, nonmember, mode=mode, centre=centre, spread=spread)
+    np.testing.assert_allclose(score, want, rtol=1e-4, atol=1e-4)  # logits are float32
+    level = 0.0 if mode == "online" else scipy_stats.norm.ppf(0.9)
+    np.testing.assert_array_equal(decision, score > level)
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("centre", ["median", "mean"])
+@pytest.mark.parametrize("spread", SPREADS)
+def test_leave_one_out_equals_the_pool_without_the_model(rng, mode, centre, spread):
+    member = halves(rng, 10, 7)
+    nonmember = ~member & (rng.random((10, 7)) < 0.8)
+    nonmember[:, (nonmember.sum(0) < 3)] = ~member[:, (nonmember.sum(0) < 3)]
+    phi = rng.normal(size=(10, 7)) * np.arange(1, 8) + member
+    got = lira.leave_one_out(phi, member, nonmember, mode=mode, centre=centre, spread=spread)
+    for m in range(10):
+        rest = np.arange(10) != m
+        want = oracle(phi[[m]], phi[rest], member[rest], nonmember[rest], mode=mode, centre=centre, spread=spread)
+        np.testing.assert_allclose(got[[m]], want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_a_model_never_shapes_its_own_reference(rng, spread):
+    """In the pool's own Gaussians noise looks like membership; leaving the model out removes all of it."""
+    models, samples = 40, 400
+    member = halves(rng, models, samples)
+    phi = rng.normal(size=(models, samples))
+    left_out = lira.leave_one_out(phi, member, ~member, spread=spread)
+    in_sample = lira.online(phi, phi, member, ~member, spread=spread)
+    fair = stats.auc(score=left_out.ravel(), positive=member.ravel(), level=0.99)
+    unfair = stats.auc(score=in_sample.ravel(), positive=member.ravel(), level=0.99)
+    assert fair.low < 0.5 < fair.high
+    assert unfair.low > 0.55
+
+
+def test_online_on_gaussians_reaches_the_closed_form(rng):
+    d, between, samples = 1.2, 3.0, 300
+    mu = between * rng.normal(size=samples)
+    member = halves(rng, 200, samples)
+    pool = mu + d * member + rng.normal(size=member.shape)
+    inside = halves(rng, 20, samples)
+    phi = mu + d * inside + rng.normal(size=inside.shape)
+    truth = scipy_stats.norm.cdf(d / np.sqrt(2))
+    score = lira.online(phi, pool, member, ~member, spread="within")
+    auc = stats.auc(score=score.ravel(), positive=inside.ravel())
+    assert auc.low < truth < auc.high
+    # the exact log-ratio is d (phi − mu) − d²/2; its estimate is off by the errors of 100 + 100 models
+    exact = d * (phi - mu) - d**2 / 2
+    assert np.sqrt(np.mean((score - exact) ** 2)) < 0.35
+    assert np.corrcoef(score.ravel(), exact.ravel())[0, 1] > 0.97
+    # one threshold for all samples sees d against the spread between samples as well
+    pooled = stats.auc(score=phi.ravel(), positive=inside.ravel())
+    assert pooled.low < scipy_stats.norm.cdf(d / np.sqrt(2 * (1 + between**2))) < pooled.high
+
+
+def test_offline_is_one_sided_and_holds_its_level(rng):
+    samples = 400
+    member = halves(rng, 200, samples)
+    pool = rng.normal(size=member.shape) + 2 * member
+    phi = np.vstack([rng.normal(size=(50, samples)), np.full((1, samples), -30.0), np.full((1, samples), 30.0)])
+    y = np.zeros(samples, dtype=int)
+    reference = Reference(logits_of(pool, y), y, np.zeros_like(member), ~member)  # needs no members at all
+    options = lira.Options(mode="offline", false_positive_rate=0.05)
+    score, decision = lira.score(logits_of(phi, y), y, reference, options, rng)
+    p_value = scipy_stats.norm.sf(phi[:50, 0], np.median(pool[~member[:, 0], 0]), pool[~member[:, 0], 0].std())
+    np.testing.assert_allclose(scipy_stats.norm.sf(score[:50, 0]), p_value, rtol=1e-4)
+    # 100 out models place the threshold with an error of .1 · sqrt(1 + 1.64²/2) spreads in each sample
+    assert decision[:50].mean() == pytest.approx(0.05, abs=0.01)
+    assert not decision[50].any()
+    assert decision[51].all()
+    assert (score[50] < score[:50].min(axis=0)).all()
+    assert (score[51] > score[:50].max(axis=0)).all()
+    assert len(set(score[51])) > 1  # not rounded to Φ = 1
+
+
+def test_a_spread_of_zero_gives_finite_scores():
+    member = np.array([[True], [True], [True], [False], [False], [False]])
+    phi = np.where(member, 5.0, 1.0)
+    score = lira.leave_one_out(phi, member, ~member)
+    assert np.isfinite(score).all()
+    np.testing.assert_array_equal(score > 0, member)
+
+
+def test_what_the_attack_refuses(rng):
+    y = np.zeros(4, dtype=int)
+    member = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+    pool = logits_of(rng.normal(size=(4, 4)), y)
+    audited = logits_of(rng.normal(size=(2, 4)), y)
+    reference = Reference(pool, y, member, ~member)
+    options = lira.Options()
+    with pytest.raises(ValueError, match="sample 3 has 1 reference models as member"):
+        lira.score(audited, y, reference, options, rng)
+    lira.score(audited, y, reference, lira.Options(minimum=1), rng)
+    with pytest.raises(ValueError, match="same samples in both"):
+        lira.score(audited[:, :3], y[:3], reference, options, rng)
+    with pytest.raises(ValueError, match="4 of 4 samples have other labels"):
+        lira.score(audited, y + 1, reference, options, rng)
+    with pytest.raises(ValueError, match="audited model 1 is also a reference model"):
+        lira.score(np.stack([audited[0], pool[2]]), y, reference, lira.Options(minimum=1), rng)
+    with pytest.raises(ValueError, match="sample 0 has 1 reference models as non-member"):
+        lira.leave_one_out(rng.normal(size=(4, 4)), member, ~member)

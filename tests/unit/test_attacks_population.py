@@ -1,0 +1,224 @@
+"""Likelihood ratio, kernel densities, logistic regressions, the support vector classifier and the control."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from unlearning import stats
+from unlearning.attacks import kde, likelihood_ratio, loss, population, svc
+from unlearning.attacks import random as control
+
+D = 1.5
+N = (20, 500)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(23)
+
+
+@pytest.fixture(scope="module")
+def game():
+    """A reference and audited phi, all drawn from N(D, 1) for members and N(0, 1) for non-members."""
+    rng = np.random.default_rng(29)
+    pool, y, member = two_gaussians(rng, *N, d=D)
+    inside = rng.random(N) < 0.5
+    phi = rng.normal(size=N) + D * inside
+    return reference_of(pool, y, member), logits_of(phi, y), y, phi, inside
+
+
+def run(attack, logits, y, reference, seed=0, **options):
+    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(seed))
+
+
+def boundary(phi, decision):
+    """The value of phi that divides the decisions, and the share of rows on its wrong side."""
+    order = np.argsort(phi.ravel())
+    called = decision.ravel()[order]
+    cut = np.argmax(np.cumsum(np.where(called, -1, 1)))
+    return phi.ravel()[order][cut], np.mean(called != (np.arange(called.size) > cut))
+
+
+@pytest.mark.parametrize(
+    ("attack", "options"),
+    [
+        (likelihood_ratio, {}),
+        (likelihood_ratio, {"per_class": False, "centre": "mean"}),
+        (likelihood_ratio, {"spread": "per_class"}),
+        (kde, {}),
+        (population, {}),
+        (svc, {}),
+    ],
+)
+def test_two_gaussians_have_their_auc_and_the_boundary_at_the_midpoint(game, attack, options):
+    reference, logits, y, phi, inside = game
+    score, decision = run(attack, logits, y, reference, **options)
+    auc = stats.auc(score=score.ravel(), positive=inside.ravel())
+    assert auc.low < scipy_stats.norm.cdf(D / np.sqrt(2)) < auc.high
+    cut, wrong = boundary(phi, decision)
+    # per class the centres of some 1,700 rows a side have an error of .03, a median 1.25 times that
+    assert cut == pytest.approx(D / 2, abs=0.15)
+    assert wrong < 0.02
+    want, error = 2 * scipy_stats.norm.cdf(D / 2) - 1, 3 * np.sqrt(2 * 0.25 / inside.sum())
+    assert want - error - 0.01 < advantage(decision, inside) < want + error
+
+
+def test_loss_ranks_and_decides_by_cross_entropy(game):
+    reference, logits, y, phi, inside = game
+    score, decision = run(loss, logits, y, reference)
+    np.testing.assert_array_equal(np.argsort(score.ravel()), np.argsort(phi.ravel()))
+    auc = stats.auc(score=score.ravel(), positive=inside.ravel())
+    assert auc.low < scipy_stats.norm.cdf(D / np.sqrt(2)) < auc.high
+    np.testing.assert_array_equal(decision, score > 0)
+    np.testing.assert_allclose(loss.cross_entropy(logits[0], y), np.logaddexp(0, -phi[0]), rtol=1e-5)
+    certain = loss.cross_entropy(np.array([[0.0, 800.0], [50.0, 0.0]]), np.array([0, 0]))
+    np.testing.assert_allclose(certain, [800.0, np.exp(-50)], rtol=1e-12)
+
+
+def test_population_gives_the_log_odds_of_phi(game):
+    reference, logits, y, phi, _ = game
+    score, _ = run(population, logits, y, reference)
+    slope, intercept = np.polyfit(phi.ravel(), score.ravel(), 1)
+    assert slope == pytest.approx(D, abs=0.12)  # three standard errors with 10,000 rows
+    assert intercept == pytest.approx(-(D**2) / 2, abs=0.12)
+    np.testing.assert_allclose(score, slope * phi + intercept, atol=1e-5)
+
+
+@pytest.mark.parametrize("spread", ["global", "per_class"])
+@pytest.mark.parametrize("centre", ["median", "mean"])
+@pytest.mark.parametrize("per_class", [True, False])
+def test_likelihood_ratio_equals_normal_densities(rng, per_class, centre, spread):
+    y = np.repeat([0, 1, 2], [20, 30, 2])  # class 2 has too few rows, one a side, for Gaussians of its own
+    member = np.tile([True, False], 26)[None]
+    phi = rng.normal(size=(1, 52)) * (1 + y) + 3 * y + member
+    at = rng.normal(size=(2, 52)) * 4
+    score, decision = run(
+        likelihood_ratio, logits_of(at, y), y, reference_of(logits_of(phi, y), y, member),
+        per_class=per_class, centre=centre, spread=spread,
+    )  # fmt: skip
+    middle = np.median if centre == "median" else np.mean
+    want = np.zeros((2, 52))
+    for c in range(3):
+        for side, sign in ((member[0], 1), (~member[0], -1)):
+            own = side & (y == c) if c < 2 else side
+            groups = [side & (y == k) for k in (0, 1)] if per_class else []
+            residual = phi[0] - phi[0, side].mean()
+            for group in groups:
+                residual[group] = phi[0, group] - phi[0, group].mean()
+            width = np.sqrt((residual[side] ** 2).mean()) if spread == "global" else phi[0, own].std()
+            mean = middle(phi[0, own if per_class else side])
+            want[:, y == c] += sign * scipy_stats.norm.logpdf(at[:, y == c], mean, width)
+    np.testing.assert_allclose(score, want, atol=1e-4)  # logits are float32
+    np.testing.assert_array_equal(decision, score > 0)
+
+
+def test_a_spread_of_zero_gives_finite_scores():
+    logits = logits_of([[1.0, 1.0, 2.0, 2.0]], 0)
+    member, y = np.array([[False, False, True, True]]), np.zeros(4, int)
+    for attack in (likelihood_ratio, kde):
+        score, decision = run(attack, logits, y, reference_of(logits, y, member))
+        assert np.isfinite(score).all()
+        assert decision.tolist() == member.tolist()
+
+
+@pytest.mark.parametrize("bandwidth", ["silverman", 1.0])
+def test_kde_equals_scipy(game, bandwidth):
+    reference, logits, y, phi, _ = game
+    score, decision = run(kde, logits[:2], y, reference, bandwidth=bandwidth)
+    known = stats.phi(logits=reference.logits, y=y)
+    want = np.zeros(2 * N[1])
+    for side, sign in ((reference.member, 1), (reference.nonmember, -1)):
+        rule = bandwidth if bandwidth == "silverman" else bandwidth / known[side].std(ddof=1)
+        want += sign * scipy_stats.gaussian_kde(known[side], bw_method=rule).logpdf(phi[:2].ravel())
+    np.testing.assert_allclose(score.ravel(), want, atol=2e-5)
+    np.testing.assert_array_equal(decision, score > 0)
+
+
+def test_kde_far_from_all_points_still_decides(game):
+    reference, _, y, _, _ = game
+    far = np.where(np.arange(N[1]) % 2, 200.0, -200.0)
+    score, decision = run(kde, logits_of(far[None], y), y, reference, bandwidth=1.0)
+    known = stats.phi(logits=reference.logits, y=y)
+    for at, end in ((200.0, np.max), (-200.0, np.min)):  # there the nearest member stands against the nearest other
+        member, other = end(known[reference.member]), end(known[~reference.member])
+        np.testing.assert_allclose(
+            score[0, far == at], 0.5 * ((at - other) ** 2 - (at - member) ** 2), atol=0.1 + np.log(2)
+        )
+    np.testing.assert_array_equal(decision[0], far > 0)
+
+
+def test_kde_clip_cuts_phi_at_the_probability(game):
+    reference, _, y, _, _ = game
+    edge = np.log((1 - 1e-3) / 1e-3)
+    at = np.resize([edge, edge + 1, 50.0, -edge, -edge - 1, -50.0], N[1])
+    score, _ = run(kde, logits_of(at[None], y), y, reference, clip=1e-3)
+    np.testing.assert_allclose(score[0, 1:3], score[0, 0], atol=1e-4)
+    np.testing.assert_allclose(score[0, 4:6], score[0, 3], atol=1e-4)
+    with pytest.raises(ValueError, match="clip"):
+        kde.Options(clip=0.5)
+
+
+def test_shuffled_accuracy_of_two_gaussians_and_of_noise(rng):
+    n, shuffles = 5000, 10
+    tested = 2 * 0.1 * n * shuffles
+    for d in (D, 0.0):
+        member, nonmember = rng.normal(size=n) - d, rng.normal(size=2 * n)
+        for sides in ((member, nonmember), (nonmember, member)):  # either side may be the larger one
+            accuracy = loss.shuffled_accuracy(*sides, rng=rng, shuffles=shuffles)
+            want = scipy_stats.norm.cdf(d / 2)
+            assert accuracy.shape == (shuffles,)
+            assert accuracy.mean() == pytest.approx(want, abs=3 * np.sqrt(want * (1 - want) / tested))
+            assert len(set(accuracy)) > 1
+
+
+def test_shuffled_accuracy_is_read_on_losses_the_fit_has_not_seen(rng):
+    # from 0 against 6 follows "low is member", from 10 against 6 the opposite: the member left out is always missed;
+    # a fit on all four would place the boundary at 5.5 and find the member at 0
+    accuracy = loss.shuffled_accuracy(np.array([0.0, 10.0]), np.array([6.0, 6.0]), rng=rng, shuffles=50)
+    assert accuracy.tolist() == [0.5] * 50
+
+
+def test_shuffled_accuracy_holds_back_equally_many_of_each_side(rng):
+    accuracy = loss.shuffled_accuracy(np.zeros(50), np.ones(50), rng=rng, held=0.1)
+    assert accuracy.tolist() == [1.0] * 10
+    same = loss.shuffled_accuracy(np.zeros(50), np.zeros(50), rng=rng, held=0.1)
+    assert same.tolist() == [0.5] * 10  # one constant answer is right for exactly one of two equal sides
+    with pytest.raises(ValueError, match="two losses on each side"):
+        loss.shuffled_accuracy(np.zeros(1), np.zeros(50), rng=rng)
+
+
+def test_svc_equals_the_published_classifier(rng):
+    from sklearn.svm import SVC
+
+    y = rng.integers(3, size=200)
+    member = np.tile(np.arange(200) % 2 == 0, (2, 1))  # equally many of each side: nothing is left out
+    pool = logits_of(rng.normal(size=(2, 200)) + 2 * member, y)
+    audited = logits_of(np.linspace(-6, 6, 200)[None], y)
+    confidence = [np.exp(-np.logaddexp(0, -stats.phi(logits=z, y=y))) for z in (pool, audited)]
+    for rows in (200, 30):
+        score, decision = run(svc, audited, y, reference_of(pool, y, member), rows=rows)
+        rng = np.random.default_rng(0)
+        chosen = np.concatenate([rng.permutation(confidence[0][side])[:rows] for side in (member, ~member)])
+        theirs = SVC(C=3, gamma="auto", kernel="rbf").fit(chosen[:, None], np.arange(2 * rows) < rows)
+        np.testing.assert_allclose(score.ravel(), theirs.decision_function(confidence[1].reshape(-1, 1)), atol=1e-9)
+    np.testing.assert_array_equal(decision, score > 0)
+
+
+def test_svc_takes_equally_many_rows_of_each_side(rng):
+    pool, y, member = two_gaussians(rng, 20, 200, d=2.0, share=0.05)
+    audited, y2, inside = two_gaussians(rng, 10, 200, d=2.0)
+    _, decision = run(svc, audited, y2, reference_of(pool, y, member))
+    assert decision[inside].mean() == pytest.approx(scipy_stats.norm.cdf(1), abs=0.08)
+    assert decision[~inside].mean() == pytest.approx(scipy_stats.norm.cdf(-1), abs=0.08)
+
+
+def test_the_control_knows_nothing(game):
+    reference, logits, y, _, inside = game
+    score, decision = run(control, logits, y, reference)
+    auc = stats.auc(score=score.ravel(), positive=inside.ravel())
+    assert auc.low < 0.5 < auc.high
+    assert abs(advantage(decision, inside)) < 3 * np.sqrt(2 * 0.25 / inside.sum())
+    assert decision.mean() == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(decision.size))
+    np.testing.assert_array_equal(run(control, -logits, y[::-1], None)[0], score)
+    assert (run(control, logits, y, reference, seed=1)[0] != score).all()

@@ -1,0 +1,144 @@
+"""The relative attack RMIA."""
+
+import numpy as np
+import pytest
+
+from attack_cases import logits_of
+from unlearning import stats
+from unlearning.attacks import Reference, rmia
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(37)
+
+
+def logit(p):
+    return np.log(p) - np.log1p(-p)
+
+
+def oracle(p, pool, member, nonmember, *, mode, a, gamma, z):
+    """The score by loops over models, x and z, in plain probabilities."""
+    models, samples = p.shape
+    prior = np.empty(samples)
+    for j in range(samples):
+        out = pool[nonmember[:, j], j].mean()
+        if mode == "offline":
+            prior[j] = ((1 + a) * out + (1 - a)) / 2
+        else:
+            prior[j] = (out + pool[member[:, j], j].mean()) / 2 if member[:, j].any() else out
+    score = np.empty(p.shape)
+    for m in range(models):
+        ratio = p[m] / prior
+        for j in range(samples):
+            others = [k for k in z if k != j]
+            score[m, j] = np.mean([ratio[j] / ratio[k] >= gamma for k in others])
+    return score
+
+
+@pytest.fixture
+def game(rng):
+    y = rng.integers(3, size=15)
+    member = rng.random((8, 15)) < 0.4
+    member[0], member[1], member[2:4] = True, True, False
+    nonmember = ~member & (rng.random((8, 15)) < 0.8)
+    nonmember[2:4] = True
+    member[:, 10:], nonmember[:, 10:] = False, True  # five samples that no shadow saw
+    return y, rng.uniform(0.05, 0.95, size=(8, 15)), rng.uniform(0.05, 0.95, size=(3, 15)), member, nonmember
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("gamma", [0.8, 1.0, 2.0])
+@pytest.mark.parametrize("z", ["others", "population"])
+def test_score_equals_loops(game, mode, gamma, z):
+    y, pool, p, member, nonmember = game
+    columns = np.arange(15) if z == "population" or mode == "offline" else np.arange(10)
+    y, pool, p, member, nonmember = y[columns], *(v[:, columns] for v in (pool, p, member, nonmember))
+    options = rmia.Options(mode=mode, a=0.4, gamma=gamma, z=z, beta=0.5)
+    reference = Reference(logits_of(logit(pool), y), y, member, nonmember)
+    score, decision = rmia.score(logits_of(logit(p), y), y, reference, options, np.random.default_rng(0))
+    chosen = np.flatnonzero(nonmember.all(0)) if z == "population" else np.arange(len(columns))
+    want = oracle(p, pool, member, nonmember, mode=mode, a=0.4, gamma=gamma, z=chosen)
+    np.testing.assert_allclose(score, want, atol=1e-12)
+    np.testing.assert_array_equal(decision, score >= 0.5)
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_leave_one_out_equals_the_pool_without_the_model(game, mode):
+    _, pool, _, member, nonmember = game
+    pool, member = pool[:, :10], member[:, :10]
+    nonmember = ~member
+    options = rmia.Options(mode=mode, gamma=1.3)
+    got = rmia.leave_one_out(np.log(pool), member, nonmember, options=options)
+    for m in range(8):
+        rest = np.arange(8) != m
+        want = oracle(pool[[m]], pool[rest], member[rest], nonmember[rest], mode=mode, a=0.3, gamma=1.3, z=range(10))
+        np.testing.assert_allclose(got[[m]], want, atol=1e-12)
+
+
+def test_equal_ratios_dominate_at_one_and_not_above():
+    ratio = np.zeros((1, 6))
+    everyone = np.ones(6, dtype=bool)
+    assert rmia.dominated(ratio, everyone, gamma=1.0).tolist() == [[1.0] * 6]
+    assert rmia.dominated(ratio, everyone, gamma=1.01).tolist() == [[0.0] * 6]
+    ladder = np.log(3.0) * np.arange(6)[None]
+    np.testing.assert_allclose(rmia.dominated(ladder, everyone, gamma=2.0), [np.arange(6) / 5])
+    np.testing.assert_allclose(rmia.dominated(ladder, everyone, gamma=4.0), [[0, 0, 0.2, 0.4, 0.6, 0.8]])
+    with pytest.raises(ValueError, match="no samples to compare"):
+        rmia.dominated(ladder, np.arange(6) == 2, gamma=1.0)
+
+
+def test_prior_is_the_mean_of_both_sides_however_many_models_they_have():
+    p = np.array([[0.9], [0.5], [0.1], [0.3], [0.2]])
+    member = np.array([[True], [True], [False], [False], [False]])
+    prior = rmia.prior_probability(p, member, ~member, mode="online", a=0.3, minimum=1)
+    np.testing.assert_allclose(prior, [[(0.7 + 0.2) / 2]])
+    offline = rmia.prior_probability(p, member, ~member, mode="offline", a=0.3, minimum=1)
+    np.testing.assert_allclose(offline, [[0.65 * 0.2 + 0.35]])
+    assert rmia.prior_probability(0 * p, member, ~member, mode="online", a=0.3, minimum=1) > 0
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_members_score_higher_and_noise_scores_nothing(rng, mode):
+    y = np.zeros(200, dtype=int)
+    member, inside = rng.random((16, 200)) < 0.5, rng.random((20, 200)) < 0.5
+    hardness = 2 * rng.normal(size=200)
+    for d in (2.0, 0.0):
+        pool = hardness + rng.normal(size=(16, 200)) + d * member
+        phi = hardness + rng.normal(size=(20, 200)) + d * inside
+        reference = Reference(logits_of(pool, y), y, member, ~member)
+        score, decision = rmia.score(logits_of(phi, y), y, reference, rmia.Options(mode=mode), rng)
+        auc = stats.auc(score=score.ravel(), positive=inside.ravel(), level=0.99)
+        alone = stats.auc(score=phi.ravel(), positive=inside.ravel(), level=0.99)
+        gain = decision[inside].mean() - decision[~inside].mean()
+        if d:
+            assert auc.low > max(0.5, alone.value)  # it corrects for how hard a sample is, phi alone does not
+            # the learned threshold is as good as the best one on the audited models but for sampling error
+            best = max((score[inside] >= t).mean() - (score[~inside] >= t).mean() for t in np.unique(score))
+            assert gain > best - 0.04
+        else:
+            assert auc.low < 0.5 < auc.high
+            assert abs(gain) < 3 * np.sqrt(2 * 0.25 / inside.sum())
+
+
+def test_what_the_attack_refuses(rng):
+    y = np.zeros(5, dtype=int)
+    member = np.array([[1, 1, 1, 1, 0], [0, 0, 0, 0, 0]], dtype=bool)
+    pool = logits_of(rng.normal(size=(2, 5)), y)
+    audited = logits_of(rng.normal(size=(1, 5)), y)
+    reference = Reference(pool, y, member, ~member)
+
+    def score(**options):
+        return rmia.score(audited, y, reference, rmia.Options(**options), rng)
+
+    with pytest.raises(ValueError, match="sample 4 has 0 reference models as member"):
+        score(beta=0.5)
+    score(mode="offline", beta=0.5)
+    with pytest.raises(ValueError, match="fewer than 2"):
+        score(mode="offline", beta=0.5, minimum=2)
+    with pytest.raises(ValueError, match="reference models as non-member"):
+        score(mode="offline")  # learning beta leaves one model out, and one non-member model is all there is
+    with pytest.raises(ValueError, match="no samples to compare"):
+        score(z="population", beta=0.5)
+    with pytest.raises(ValueError, match="also a reference model"):
+        rmia.score(pool[:1], y, reference, rmia.Options(mode="offline", beta=0.5), rng)

@@ -1,0 +1,96 @@
+"""The shadow-model attack: a classifier that learns from shadow outputs."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from unlearning import stats
+from unlearning.attacks import shadow
+
+CLASSIFIERS = ["logistic", "forest", "mlp"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def run(logits, y, reference, seed=0, **options):
+    return shadow.score(logits, y, reference, shadow.Options(**options), np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("labels", ["one_hot", "separate"])
+def test_separable_members_are_found(rng, classifier, labels):
+    pool, y, member = two_gaussians(rng, 4, 150, d=12.0)
+    audited, y2, inside = two_gaussians(rng, 3, 150, d=12.0)
+    score, decision = run(audited, y2, reference_of(pool, y, member), classifier=classifier, labels=labels)
+    assert advantage(decision, inside) > 0.99
+    assert stats.auc(score=score.ravel(), positive=inside.ravel()).value > 0.999
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_noise_gives_no_advantage(rng, classifier):
+    pool, y, member = two_gaussians(rng, 5, 200, d=0.0)
+    audited, y2, inside = two_gaussians(rng, 10, 200, d=0.0)
+    score, decision = run(audited, y2, reference_of(pool, y, member), classifier=classifier)
+    assert abs(advantage(decision, inside)) < 3 * np.sqrt(4 * 0.25 / 2000)
+    auc = stats.auc(score=score.ravel(), positive=inside.ravel(), level=0.997)
+    assert auc.low < 0.5 < auc.high
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_few_members_weigh_as_much_as_many_nonmembers(rng, classifier):
+    d = 2.0
+    pool, y, member = two_gaussians(rng, 20, 200, d=d, share=0.06)
+    audited, y2, inside = two_gaussians(rng, 10, 200, d=d)
+    _, decision = run(audited, y2, reference_of(pool, y, member), classifier=classifier)
+    # at equal priors the boundary is d/2; with the true prior of .06 it is d/2 + 1.38 and both rates collapse
+    assert decision[inside].mean() == pytest.approx(scipy_stats.norm.cdf(d / 2), abs=0.08)
+    assert decision[~inside].mean() == pytest.approx(scipy_stats.norm.cdf(-d / 2), abs=0.08)
+
+
+def test_separate_classifiers_see_what_differs_between_classes(rng):
+    def draw(models):
+        y = rng.integers(2, size=200)
+        member = rng.random((models, 200)) < 0.5
+        sign = np.where(y == 0, 1.0, -1.0)  # members stand out upwards in one class and downwards in the other
+        return logits_of(rng.normal(size=(models, 200)) + 4 * sign * member - 2 * sign, y, 2), y, member
+
+    pool, y, member = draw(6)
+    audited, y2, inside = draw(6)
+    reference = reference_of(pool, y, member)
+    gains = {
+        labels: advantage(run(audited, y2, reference, labels=labels)[1], inside) for labels in ("separate", "one_hot")
+    }
+    assert gains["separate"] == pytest.approx(2 * scipy_stats.norm.cdf(2) - 1, abs=0.05)
+    assert abs(gains["one_hot"]) < 0.1
+
+
+def test_classes_with_few_rows_use_the_classifier_of_all(rng):
+    pool, y, member = two_gaussians(rng, 4, 150, d=3.0, classes=4)
+    y = np.minimum(y, 2)
+    pool = logits_of(stats.phi(logits=pool, y=y), y, 4)
+    score, _ = run(logits_of([[1.0, 2.0]], 3, 4), np.array([3, 3]), reference_of(pool, y, member), labels="separate")
+    assert np.isfinite(score).all()
+    assert score[0, 1] > score[0, 0]
+
+
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_the_generator_decides_and_repeats(rng, classifier):
+    pool, y, member = two_gaussians(rng, 3, 100, d=1.0)
+    reference = reference_of(pool, y, member)
+    first, again, other = (run(pool, y, reference, seed=s, classifier=classifier)[0] for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first == other).all() == (classifier == "logistic")
+
+
+def test_features_are_sorted_clipped_and_labelled():
+    logits = np.log(np.array([[0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]))
+    x = shadow.features(np.vstack([logits, [[900.0, 0, 0]]]), np.array([0, 2, 0]), "one_hot")
+    phi = np.log([0.2 / 0.8, 0.7 / 0.3])
+    np.testing.assert_allclose(x[0], [*np.log([0.7, 0.2, 0.1]), phi[0], 1, 0, 0], rtol=1e-12)
+    np.testing.assert_allclose(x[1], [*np.log([0.7, 0.2, 0.1]), phi[1], 0, 0, 1], rtol=1e-12)
+    np.testing.assert_array_equal(x[2], [0, -shadow.BOUND, -shadow.BOUND, shadow.BOUND, 1, 0, 0])
+    assert shadow.features(logits, np.array([0, 2]), "separate").shape == (2, 4)

@@ -1,0 +1,175 @@
+"""Signals, thresholds, the logistic regression, densities and per-sample statistics behind the attacks."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attack_cases import logits_of, reference_of
+from unlearning import density, logistic, per_sample, signals, thresholds
+from unlearning.attacks import Reference
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.mark.parametrize("logits", [[0.5, -1.0, 2.0], [0.0, 0.0], [30.0, -3.0, 0.1], [300.0, 0.0, 299.0, -200.0]])
+def test_log_probabilities_and_complements_are_exact(logits):
+    with localcontext() as context:
+        context.prec = 400
+        exponential = [Decimal(z).exp() for z in logits]
+        total = sum(exponential)
+        log_p = [float((e / total).ln()) for e in exponential]
+        log_q = [float((1 - e / total).ln()) for e in exponential]
+    np.testing.assert_allclose(signals.log_probabilities(np.array(logits)), log_p, rtol=1e-13)
+    np.testing.assert_allclose(signals.log_complements(np.array(logits)), log_q, rtol=1e-13)
+
+
+def test_log_complements_stay_finite_where_softmax_saturates():
+    np.testing.assert_allclose(
+        signals.log_complements(np.array([1e4, 0.0, 0.0])), [np.log(2) - 1e4, 0.0, 0.0], atol=1e-9
+    )
+
+
+def test_known_rows_keep_value_label_and_side_together(rng):
+    phi = rng.normal(size=(4, 6))
+    y = rng.integers(3, size=(4, 6))
+    member, nonmember = np.zeros((4, 6), dtype=bool), np.zeros((4, 6), dtype=bool)
+    member[0, [1, 4]] = member[3, 0] = nonmember[0, 2] = nonmember[2, 5] = True
+    known = signals.known(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
+    rows = [(0, 1), (0, 2), (0, 4), (2, 5), (3, 0)]
+    np.testing.assert_allclose(known.value, [phi[r] for r in rows], atol=1e-6)
+    assert known.label.tolist() == [y[r] for r in rows]
+    assert known.member.tolist() == [True, False, True, False, True]
+
+
+def test_thresholds_per_class_and_the_fallback():
+    #         class 0: own threshold 5     class 1: members only    class 2: own threshold 1
+    value = np.array([5.0, 6.0, 4.0, 3.0, 0.5, 0.6, 1.0, 2.0, 0.0, 0.1])
+    label = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 2])
+    member = np.array([1, 1, 0, 0, 1, 1, 1, 1, 0, 0], dtype=bool)
+    fit = thresholds.fit(value=value, label=label, member=member, classes=4, per_class=True)
+    gain = {t: (value[member] >= t).mean() - (value[~member] >= t).mean() for t in value}
+    everyone = max(gain, key=gain.get)
+    assert everyone == 0.5
+    assert fit.tolist() == [5.0, everyone, 1.0, everyone]
+    assert thresholds.fit(value=value, label=label, member=member, classes=4, per_class=False).tolist() == [0.5] * 4
+
+
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_logistic_equals_scikit_learn(rng, share):
+    from sklearn.linear_model import LogisticRegression
+
+    x = rng.normal(size=(3000, 4)) * [1, 10, 0.1, 1] + [0, 100, 0, 3]
+    member = rng.random(3000) < share
+    x[member] += [0.5, 5, 0.2, -0.3]
+    standard = (x - x.mean(0)) / x.std(0)
+    theirs = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standard, member)
+    ours = logistic.fit(x, member, ridge=2.0).log_odds(x)
+    np.testing.assert_allclose(ours, theirs.decision_function(standard), atol=1e-5)
+
+
+def test_logistic_finds_the_log_odds_of_two_gaussians(rng):
+    n, d = 200_000, 1.3
+    member = rng.random(n) < 0.1
+    model = logistic.fit((rng.normal(size=n) + d * member)[:, None], member)
+    # se of the slope ≤ 1/√(members · variance); the log-odds are d·x − d²/2 at equal priors
+    assert model.weight[0] == pytest.approx(d, abs=0.04)
+    assert -model.intercept / model.weight[0] == pytest.approx(d / 2, abs=0.02)
+
+
+def test_logistic_separable_outlying_and_constant_features():
+    x = np.array([[0.0, 7.0], [1.0, 7.0], [2.0, 7.0], [1e9, 7.0]])
+    model = logistic.fit(x, np.array([False, False, True, True]))
+    assert np.isfinite(model.log_odds(x)).all()
+    assert model.weight[1] == 0
+    with pytest.raises(ValueError, match="members and non-members"):
+        logistic.fit(x, np.ones(4, dtype=bool))
+
+
+@pytest.mark.parametrize("n", [5, 4000])
+def test_kernel_density_equals_scipy(rng, n):
+    points = np.concatenate([rng.normal(size=n), 4 + 0.2 * rng.normal(size=n)])
+    at = np.linspace(-6, 8, 501)
+    theirs = scipy_stats.gaussian_kde(points, bw_method="silverman")
+    bandwidth = density.silverman(points)
+    assert bandwidth == pytest.approx(theirs.factor * points.std(ddof=1), rel=1e-12)
+    full = density.kernel(points, at, bandwidth=bandwidth, bins=np.inf)
+    np.testing.assert_allclose(full, theirs.logpdf(at), rtol=1e-10, atol=1e-10)
+    binned = density.kernel(points, at, bandwidth=bandwidth)
+    assert (np.abs(binned - full) <= 3e-6 * np.maximum(1, np.abs(full))).all()
+
+
+def test_kernel_density_far_away_follows_the_nearest_point():
+    value = density.kernel(np.array([0.0, 1.0]), np.array([101.0, -1e4]), bandwidth=0.5)
+    one = -np.log(2) - 0.5 * np.log(2 * np.pi) - np.log(0.5)
+    np.testing.assert_allclose(value, [one - 0.5 * 200.0**2, one - 0.5 * 2e4**2], rtol=1e-12)
+    with pytest.raises(ValueError, match="positive bandwidth"):
+        density.kernel(np.array([0.0]), np.array([0.0]), bandwidth=0.0)
+
+
+def test_gaussian_density_and_its_floor():
+    assert density.gaussian(np.array(1.3), 0.2, 0.7) == pytest.approx(scipy_stats.norm.logpdf(1.3, 0.2, 0.7))
+    assert density.gaussian(np.array(2e-6), 0.0, 0.0) == pytest.approx(scipy_stats.norm.logpdf(2e-6, 0, 1e-6))
+
+
+@pytest.mark.parametrize("models", [5, 8])
+def test_per_sample_statistics_equal_loops(rng, models):
+    x = rng.normal(size=(models, 7)) * np.arange(1, 8) + 50
+    mask = rng.random((models, 7)) < 0.5
+    mask[:3] = True
+    x[2, 3] = x[1, 3]  # a tie
+    for leave_out in (False, True):
+        got = {
+            "mean": per_sample.mean(x, mask, leave_out=leave_out),
+            "median": per_sample.median(x, mask, leave_out=leave_out),
+        }
+        for kind in ("per_sample", "within", "global"):
+            got[kind] = per_sample.spread(x, mask, kind=kind, leave_out=leave_out)
+        for m in range(models if leave_out else 1):
+            kept = mask.copy()
+            kept[m] &= not leave_out
+            columns = [x[kept[:, j], j] for j in range(7)]
+            residual = np.concatenate([c - c.mean() for c in columns])
+            want = {
+                "mean": [c.mean() for c in columns],
+                "median": [np.median(c) for c in columns],
+                "per_sample": [c.std() for c in columns],
+                "within": np.full(7, np.sqrt((residual**2).mean())),
+                "global": np.full(7, x[kept].std()),
+            }
+            for name, value in want.items():
+                rows = np.broadcast_to(got[name], (models if leave_out else 1, 7))
+                np.testing.assert_allclose(rows[m], value, rtol=1e-9, err_msg=f"{name} {leave_out}")
+
+
+def test_too_few_models_are_refused():
+    mask = np.array([[True, True], [True, False]])
+    per_sample.require(mask, minimum=1, side="member")
+    with pytest.raises(ValueError, match="sample 1 has 1 reference models as member"):
+        per_sample.require(mask, minimum=2, side="member")
+    with pytest.raises(ValueError, match="sample 1 has 0 reference models as member"):
+        per_sample.require(mask, minimum=1, side="member", leave_out=True)
+
+
+def test_a_reference_that_does_not_fit_is_refused(rng):
+    logits, y = rng.normal(size=(2, 5, 3)).astype(np.float32), np.zeros(5, dtype=np.int64)
+    member = np.zeros((2, 5), dtype=bool)
+    member[:, 0] = True
+    good = reference_of(logits, y, member)
+    assert len(signals.known(signals.phi, good, classes=3).value) == 10
+    cases = {
+        "3 classes, the audited models 4": (good, 4),
+        "reference.member is empty": (Reference(logits, y, ~member & member, member), 3),
+        "reference.nonmember is empty": (Reference(logits, y, member, ~member & member), 3),
+        "reference.member must be bool": (Reference(logits, y, member[:1], ~member), 3),
+        "both|cannot be member and non-member": (Reference(logits, y, member, member), 3),
+        "labels outside": (Reference(logits, y + 3, member, ~member), 3),
+        "NaN or infinite": (Reference(np.where(member[..., None], np.nan, logits), y, member, ~member), 3),
+    }
+    for message, (reference, classes) in cases.items():
+        with pytest.raises(ValueError, match=message):
+            signals.known(signals.phi, reference, classes=classes)

@@ -1,0 +1,148 @@
+"""Correctness, confidence, entropy and modified entropy: the attacks of Song and Mittal."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from unlearning import stats
+from unlearning.attacks import confidence, correctness, entropy, modified_entropy
+
+P = np.array([0.7, 0.2, 0.1])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def softmax(logits):
+    e = np.exp(logits.astype(np.float64))
+    return e / e.sum(-1, keepdims=True)
+
+
+def run(attack, logits, y, reference, **options):
+    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(0))
+
+
+def test_correctness_is_the_accuracy_gap(rng):
+    logits = rng.normal(size=(5, 200, 4)).astype(np.float32)
+    y, member = rng.integers(4, size=200), rng.random((5, 200)) < 0.3
+    logits[np.arange(5)[:, None], np.arange(200), y] += 0.5 + member
+    accuracy = [(logits.argmax(-1) == y)[side].mean() for side in (member, ~member)]
+    assert accuracy[0] > accuracy[1] + 0.1
+    for reference in (None, reference_of(-logits, y, ~member)):  # whatever the reference says
+        score, decision = run(correctness, logits, y, reference)
+        assert advantage(decision, member) == accuracy[0] - accuracy[1]
+        assert stats.auc(score=score.ravel(), positive=member.ravel()).value == pytest.approx(
+            0.5 + (accuracy[0] - accuracy[1]) / 2
+        )
+
+
+def test_entropy_equals_scipy_and_ignores_the_label(rng):
+    logits = 3 * rng.normal(size=(1, 50, 6)).astype(np.float32)
+    want = -scipy_stats.entropy(softmax(logits[0]), axis=-1)
+    for y in (np.zeros(50, int), np.full(50, 5)):
+        np.testing.assert_allclose(entropy.negative_entropy(logits[0], y), want, rtol=1e-12)
+    extremes = np.array([[0.0, 0, 0, 0], [1e4, 0, 0, 0]])
+    assert entropy.negative_entropy(extremes, np.zeros(2, int)).tolist() == [pytest.approx(-np.log(4)), 0.0]
+
+
+def test_modified_entropy_by_hand_changes_with_the_label():
+    a, b, c = P
+    want = [
+        -(1 - a) * np.log(a) - b * np.log(1 - b) - c * np.log(1 - c),
+        -a * np.log(1 - a) - (1 - b) * np.log(b) - c * np.log(1 - c),
+        -a * np.log(1 - a) - b * np.log(1 - b) - (1 - c) * np.log(c),
+    ]
+    got = modified_entropy.modified_entropy(np.log(np.tile(P, (3, 1))), np.arange(3))
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert len(set(np.round(want, 3))) == 3
+
+
+def test_modified_entropy_does_not_depend_on_the_batch(rng):
+    logits = 4 * rng.normal(size=(500, 10)).astype(np.float32)
+    y = rng.integers(10, size=500)
+    together = modified_entropy.modified_entropy(logits, y)
+    alone = [modified_entropy.modified_entropy(logits[[i]], y[[i]])[0] for i in range(500)]
+    np.testing.assert_array_equal(together, alone)
+    p = softmax(logits)
+    own = p[np.arange(500), y]
+    reverse = -p * np.log1p(-p)
+    want = -(1 - own) * np.log(own) + reverse.sum(-1) - reverse[np.arange(500), y]
+    np.testing.assert_allclose(together, want, rtol=1e-9)
+
+
+@pytest.mark.parametrize("gap", [5.0, 40.0, 300.0, 1e4])
+def test_modified_entropy_is_exact_where_softmax_saturates(gap):
+    right, wrong = modified_entropy.modified_entropy(np.array([[gap, 0.0]] * 2), np.array([0, 1]))
+    small = np.exp(-gap)  # two classes: Mentr = 2 (1 − p_y) log(1/p_y)
+    assert wrong == pytest.approx(2 * (gap + np.log1p(small)) / (1 + small), rel=1e-13)
+    assert right == pytest.approx(2 * small * np.log1p(small) / (1 + small), rel=1e-13)
+
+
+@pytest.mark.parametrize("attack", [entropy, modified_entropy])
+def test_the_score_is_the_negative_of_the_uncertainty(attack):
+    logits = np.log(np.array([[P, [0.98, 0.01, 0.01]]])).astype(np.float32)
+    member = np.array([[False, True]])
+    score, _ = run(attack, logits, np.zeros(2, int), reference_of(logits, np.zeros(2, int), member))
+    assert score[0, 1] > score[0, 0]
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_confidence_decides_as_thresholds_on_the_probability_do(rng, per_class):
+    pool, y, member = two_gaussians(rng, 6, 120, d=1.5)
+    pool[:, y == 1, 1] += 3  # class 1 is easier: thresholds must differ
+    audited = logits_of(rng.normal(size=(4, 120)), y)
+    p, q = (np.take_along_axis(softmax(z), np.tile(y, (len(z), 1))[..., None], -1)[..., 0] for z in (pool, audited))
+    want = np.zeros(q.shape, dtype=bool)
+    for c in range(3):
+        rows = (y == c) if per_class else np.ones(120, dtype=bool)
+        value, side = p[:, rows].ravel(), member[:, rows].ravel()
+        gains = [(value[side] >= t).mean() - (value[~side] >= t).mean() for t in value]
+        best = np.flatnonzero(np.isclose(gains, max(gains)))
+        assert len(best) == 1
+        want[:, y == c] = q[:, y == c] >= value[best[0]]
+    score, decision = run(confidence, audited, y, reference_of(pool, y, member), per_class=per_class)
+    np.testing.assert_array_equal(decision, want)
+    np.testing.assert_array_equal(np.argsort(score.ravel()), np.argsort(q.ravel()))
+
+
+def test_confidence_still_ranks_where_the_probability_rounds_to_one():
+    logits = logits_of([[40.0, 50.0, 60.0]], 0)
+    member = np.array([[False, True, True]])
+    score, decision = run(confidence, logits, np.zeros(3, int), reference_of(logits, np.zeros(3, int), member))
+    np.testing.assert_allclose(score, [[40.0, 50.0, 60.0]], rtol=1e-6)
+    assert decision.tolist() == [[False, True, True]]
+
+
+def test_the_advantage_of_two_gaussians(rng):
+    d, models, samples = 1.5, 20, 500
+    pool, y, member = two_gaussians(rng, models, samples, d=d)
+    inside = rng.random((models, samples)) < 0.5
+    audited = logits_of(rng.normal(size=(models, samples)) + d * inside, y)
+    want = 2 * scipy_stats.norm.cdf(d / 2) - 1
+    n = inside.sum()
+    error = 3 * np.sqrt(2 * 0.25 / n)
+    for attack in (confidence, modified_entropy):
+        score, decision = run(attack, audited, y, reference_of(pool, y, member))
+        # a learned threshold can only lose: by 3 errors of its position, in squares, far below this one
+        assert want - error - 0.01 < advantage(decision, inside) < want + error
+        auc = stats.auc(score=score.ravel(), positive=inside.ravel())
+        assert auc.low < scipy_stats.norm.cdf(d / np.sqrt(2)) < auc.high
+
+
+def test_classes_that_the_reference_lacks_use_the_global_threshold(rng):
+    y = np.repeat([0, 1], 100)
+    member = rng.random((10, 200)) < 0.5
+    phi = rng.normal(size=(10, 200)) + 2 * y + 2.5 * member
+    reference = reference_of(logits_of(phi, y, 4), y, member)
+    audited = np.linspace(-3, 8, 400)
+    thresholds = {}
+    for c in range(4):
+        _, decision = run(confidence, logits_of(audited[None], c, 4), np.full(400, c), reference)
+        thresholds[c] = audited[decision[0]].min()
+    _, everyone = run(confidence, logits_of(audited[None], 0, 4), np.zeros(400, int), reference, per_class=False)
+    assert thresholds[2] == thresholds[3] == audited[everyone[0]].min()
+    # the optimum of a class lies at 2y + 1.25, that of both together at 2.25
+    assert [thresholds[c] for c in (0, 2, 1)] == [pytest.approx(t, abs=0.4) for t in (1.25, 2.25, 3.25)]

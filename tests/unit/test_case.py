@@ -1,0 +1,166 @@
+"""Files of one case are read once, stacked in their order, and refused if they do not belong together."""
+
+import numpy as np
+import pytest
+
+from unlearning import tables
+from unlearning.artifacts import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning.case import Case
+
+SAMPLES, CLASSES = 6, 3
+
+
+def membership(models, shadow=(), **fields):
+    train = np.zeros((models, SAMPLES), bool)
+    train[:, :4] = True
+    forget, heldout = np.zeros_like(train), np.zeros_like(train)
+    forget[:, 1:3], heldout[:, 4] = True, True
+    seed = np.arange(models)
+    return Membership(
+        train=train, forget=forget, heldout=heldout, seed=seed, split=seed % 2, block=seed // 2,
+        shadow=np.isin(seed, shadow), **fields,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A folder with data, two batches of 3 and 2 models, their logits before and after, and scores."""
+    monkeypatch.chdir(tmp_path)
+    y = np.arange(SAMPLES) % CLASSES
+    Data(np.zeros((SAMPLES, 2), np.float32), y, np.r_[0, 0, 0, 0, 0, 1], y, np.arange(SAMPLES), CLASSES).write(
+        "data.npz"
+    )
+    rng = np.random.default_rng(0)
+    for batch, models in enumerate((3, 2)):
+        membership(models, shadow=[0]).write(f"splits{batch}.npz")
+        for stage in ("original", "unlearned"):
+            logits = rng.normal(size=(models, SAMPLES, CLASSES)).astype(np.float32)
+            norms = {"squared_norms": rng.random((models, 2)), "mean_squared_norm": rng.random(models)}
+            Logits(logits, np.arange(SAMPLES), y, **norms).write(f"{stage}{batch}.npz")
+    columns = {
+        "attack": np.array(["loss", "loss", "shadow"]), "form": np.array(["trained"] * 3),
+        "model": np.array([0, 2, 1], np.int32), "index": np.array([1, 5, 0], np.int32),
+        "role": np.array(["forget"] * 3), "score": np.array([0.5, 1.5, 2.5]), "decision": np.array([True, False, True]),
+    }  # fmt: skip
+    tables.write_scores("scores.parquet", columns)
+    return tmp_path
+
+
+def case(**files):
+    known = {
+        "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
+        "originals": ["original0.npz", "original1.npz"], "unlearned_files": ["unlearned0.npz", "unlearned1.npz"],
+    }  # fmt: skip
+    return Case(**known | files)
+
+
+def rewrite(path, **fields):
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "node"}
+    np.savez(path, **{name: value for name, value in {**arrays, **fields}.items() if value is not None})
+
+
+def test_batches_are_stacked_in_their_order(study):
+    found = case()
+    parts = [Logits.read(f"original{batch}.npz").logits for batch in range(2)]
+    np.testing.assert_array_equal(found.original, np.concatenate(parts))
+    assert found.unlearned.shape == (5, SAMPLES, CLASSES)
+    np.testing.assert_array_equal(found.membership.seed, [0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(found.target, [False, True, True, False, True])
+    norms, mean = found.gradients
+    np.testing.assert_array_equal(
+        norms, np.concatenate([Logits.read(f"unlearned{b}.npz").squared_norms for b in (0, 1)])
+    )
+    np.testing.assert_array_equal(mean[3:], Logits.read("unlearned1.npz").mean_squared_norm)
+
+
+def test_files_that_play_two_roles_are_read_once(study):
+    found = case(
+        unlearned_files=["original0.npz", "original1.npz"], retrained_files=["unlearned0.npz", "unlearned1.npz"]
+    )
+    assert found.original is found.unlearned
+    assert found.retrained is not found.original
+    assert found.control is None
+    for name in ("original0.npz", "original1.npz"):
+        (study / name).unlink()
+    assert found.gradients[0].shape == (5, 2)
+
+
+def test_labels_are_those_that_the_models_were_trained_with(study):
+    found = case()
+    assert found.labels is found.data.y
+    assert found.labels_of(np.array([0, 3])) is found.labels
+    own = [np.tile((np.arange(SAMPLES) + batch) % CLASSES, (models, 1)) for batch, models in enumerate((3, 2))]
+    for batch, labels in enumerate(own):
+        membership(len(labels), labels=labels).write(f"splits{batch}.npz")
+    found = case()
+    np.testing.assert_array_equal(found.labels, np.concatenate(own))
+    np.testing.assert_array_equal(found.labels_of(np.array([False, True, False, False, True])), [own[0][1], own[1][1]])
+
+
+def test_scores_lie_where_they_belong_and_nowhere_else(study):
+    scores = case().scores
+    assert set(scores) == {("loss", "trained"), ("shadow", "trained")}
+    score, decision = scores["loss", "trained"]
+    expected = np.full((3, SAMPLES), np.nan)
+    expected[0, 1], expected[2, 5] = 0.5, 1.5
+    np.testing.assert_array_equal(score, expected)
+    np.testing.assert_array_equal(np.argwhere(decision), [[0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("original1.npz", {"y": np.arange(SAMPLES)[::-1] % CLASSES}, "field 'y' does not match data.npz"),
+        ("original1.npz", {"index": np.arange(SAMPLES)[::-1]}, "field 'index' does not match data.npz"),
+        ("original1.npz", {"index": np.arange(5), "y": np.zeros(5, int), "logits": np.zeros((2, 5, 3))},
+         "field 'index' does not match data.npz"),
+        ("original1.npz", {"logits": np.zeros((3, SAMPLES, CLASSES))}, r"field 'logits' has shape \(3, 6, 3\)"),
+        ("original1.npz", {"logits": np.zeros((2, SAMPLES, 4))}, "has other classes than original0.npz"),
+        ("data.npz", {"classes": np.array(4)}, "original0.npz: field 'logits' has 3 classes, but data.npz has 4"),
+        ("original0.npz", {"squared_norms": np.ones((3, 4))}, "field 'squared_norms' has 4 columns for 2 samples"),
+        ("splits1.npz", {"train": np.ones((2, 4), bool)}, r"field 'train' has shape \(2, 4\), expected \(any, 6\)"),
+        ("splits1.npz", {"weight": np.ones(SAMPLES)}, "disagree on weight"),
+    ],
+)  # fmt: skip
+def test_files_that_do_not_belong_together_are_told(study, file, change, message):
+    rewrite(study / file, **change)
+    found = case()
+    with pytest.raises(ValueError, match=message) as error:
+        _ = found.original, found.membership
+    assert file in str(error.value) or "weight" in message
+
+
+def test_swapped_batches_of_other_sizes_are_told(study):
+    with pytest.raises(ArtifactError, match=r"original1.npz: field 'logits' has shape \(2, 6, 3\), expected \(3, any"):
+        _ = case(originals=["original1.npz", "original0.npz"]).original
+
+
+def test_a_method_that_diverged_is_told_apart_from_a_damaged_file(study):
+    rewrite(study / "unlearned1.npz", logits=np.full((2, SAMPLES, CLASSES), np.nan))
+    with pytest.raises(NotFiniteError, match=r"unlearned1\.npz: field 'logits' has 36 values that are NaN or infinite"):
+        _ = case().unlearned
+    rewrite(study / "data.npz", x=np.full((SAMPLES, 2), np.nan, np.float32))
+    with pytest.raises(ArtifactError, match=r"data\.npz: field 'x'") as error:
+        _ = case().unlearned
+    assert not isinstance(error.value, NotFiniteError)
+
+
+def test_gradients_are_asked_for_in_vain_where_no_batch_or_only_one_has_them(study):
+    for batch in (1, 0):
+        rewrite(study / f"unlearned{batch}.npz", squared_norms=None, mean_squared_norm=None)
+        with pytest.raises(ArtifactError, match=r"unlearned\d.npz: field 'squared_norms' is missing"):
+            _ = case().gradients
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "size"),
+    [("model", 3, 3), ("model", -1, 3), ("index", SAMPLES, SAMPLES), ("index", -1, SAMPLES)],
+)
+def test_scores_of_models_or_samples_that_do_not_exist_are_told(study, column, value, size):
+    columns = {name: np.array(["test"]) for name in ("attack", "form", "role")}
+    columns |= {name: np.array([0], np.int32) for name in ("model", "index")}
+    columns |= {"score": np.array([0.5]), "decision": np.array([True])}
+    tables.write_scores("scores.parquet", columns | {column: np.array([value], np.int32)})
+    with pytest.raises(ArtifactError, match=f"^scores.parquet: field '{column}' has values outside 0 … {size - 1}"):
+        _ = case().scores

@@ -1,0 +1,226 @@
+"""Numbers find their cell, empty cells say why, and every format says the same without being read as markup."""
+
+import csv
+import math
+import re
+
+import pytest
+
+from display_cases import REASON, case, order, q, row, study
+from unlearning.display import formats, grid, pivot, sheet
+from unlearning.display.pivot import Cell, Numbers
+
+CASES, ROWS = study()
+NUMBERS = Numbers(ROWS, CASES)
+
+
+def made(scenarios, printed=(), **changes):
+    wanted = order(CASES, scenarios, **changes)
+    return grid.sheet(NUMBERS.narrowed(wanted["cases"]), wanted, list(printed))
+
+
+# ---------------------------------------------------------------- finding
+
+
+def test_a_cell_is_the_row_of_its_case_metric_attack_and_setting():
+    at8 = next(c for c in CASES if c["setting"] == "epsilon=8" and c["method"] == "none")
+    at_inf = next(c for c in CASES if c["setting"] == "epsilon=inf" and c["method"] == "none")
+    assert NUMBERS.cell(at8, "q").value == pytest.approx(0.9)
+    assert NUMBERS.cell(at_inf, "q").value == pytest.approx(0.6)
+    assert NUMBERS.cell(CASES[0], "q", "extended").value == pytest.approx(0.58)
+    assert NUMBERS.cell(CASES[0], "q", setting="pair=2").value == pytest.approx(0.61)
+
+
+def test_axis_values_that_start_alike_are_kept_apart():
+    cases = [case("s", "none", {"epsilon": value}) for value in ("8", "80")]
+    numbers = Numbers([q(cases[0], 0.5), q(cases[1], 0.7)], cases)
+    assert [numbers.cell(c, "q").value for c in cases] == [0.5, 0.7]
+
+
+def test_the_papers_set_is_meant_where_no_attack_is_named_and_the_only_setting_where_none_is():
+    one = case("s", "none")
+    numbers = Numbers(
+        [q(one, 0.4, attack="extended"), q(one, 0.5), row(one, "tpr_at_fpr", 0.1, setting="fpr=0.01")], [one]
+    )
+    assert numbers.cell(one, "q").attack == "paper"
+    assert numbers.cell(one, "tpr_at_fpr").setting == "fpr=0.01"
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"metric": "auc"}, "protocol swap gives no AUC"),
+        ({"metric": "q", "attack": "lira/trained"}, "attack lira/trained is none of paper, extended"),
+        ({"metric": "accuracy", "setting": "role=forget"}, "role=forget is none of role=test"),
+    ],
+)
+def test_an_empty_cell_says_why(asked, reason):
+    cell = NUMBERS.cell(CASES[0], **asked)
+    assert cell.empty
+    assert reason in cell.note
+
+
+def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_one_is_flagged():
+    failed = next(c for c in CASES if c["method"] == "neggrad")
+    unchanged = next(c for c in CASES if c["method"] == "ssd")
+    for metric in ("q", "accuracy", "auc"):
+        cell = NUMBERS.cell(failed, metric)
+        assert (cell.empty, cell.flag, cell.note) == (True, "failed", REASON)
+    assert NUMBERS.cell(unchanged, "q").flag == "unchanged"
+    assert [cell.value for cell in NUMBERS.pairs(unchanged, "q")] == pytest.approx([0.59, 0.6, 0.61])
+
+
+def test_methods_stand_with_none_first_and_the_retrained_last():
+    assert pivot.methods(CASES) == [
+        "none",
+        "finetune",
+        "scrub",
+        "ssd",
+        "neggrad",
+        "fisher",
+        "retrain",
+        "retrain_control",
+    ]
+
+
+# ---------------------------------------------------------------- numbers as text
+
+
+@pytest.mark.parametrize(("width", "places"), [(0.4, 2), (0.06, 2), (0.02, 2), (0.009, 3), (0.0008, 4), (0.00001, 4)])
+def test_decimals_follow_the_width_of_the_intervals(width, places):
+    assert sheet.decimals([Cell(0.5, 0.5 - width / 2, 0.5 + width / 2)]) == places
+
+
+def test_decimals_follow_the_size_where_there_is_no_interval():
+    assert [sheet.decimals([Cell(value)]) for value in (0.5, 50.0, 5000.0)] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.125, "0.12"), (-0.5, "−0.50"), (-0.001, "0.00"), (math.inf, "∞"), (-math.inf, "−∞"), (1.5e7, "1.50e+07"),
+     (2e-6, "2.00e−06")],
+)  # fmt: skip
+def test_numbers_as_text(value, text):
+    assert sheet.number(value, 2) == text
+
+
+def test_an_interval_as_text():
+    assert sheet.interval(Cell(0.94, 0.91, 0.97), 2) == "0.94 [0.91, 0.97]"
+    assert sheet.interval(Cell(0.94), 2) == "0.94"
+    assert sheet.interval(pivot.missing("why"), 2) == "—"
+    assert sheet.interval(pivot.missing("why", "failed"), 2) == "failed"
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothing():
+    lines = {line.label: line.cells[0] for line in made(["plain"]).lines}
+    assert list(lines) == ["none", "finetune", "scrub", "ssd", "neggrad", "retrain", "retrain (control)"]
+    assert lines["none"].text == "0.60 [0.57, 0.63]"
+    assert lines["ssd"].notes == (sheet.UNCHANGED,)
+    assert lines["neggrad"].text == "failed"
+    assert lines["neggrad"].notes == (REASON,)
+
+
+def test_an_axis_gives_one_column_for_each_value_and_the_footer_speaks_for_each():
+    table = made(["budget"], columns="epsilon", footer=["accuracy", "lower_bound"])
+    assert [head.label for head in table.heads] == ["8", "∞"]
+    accuracy, bound = table.footer
+    assert [cell.text for cell in accuracy.cells] == ["0.50", "0.50"]
+    assert [cell.text for cell in bound.cells] == ["—", "—"]
+    assert "large ε" in bound.cells[0].notes[0]
+    assert "without differential privacy" in bound.cells[1].notes[0]
+
+
+def test_the_guarantee_is_the_corollarys_where_it_says_something():
+    one = case("s", "none", epsilon=0.5, delta=1e-5)
+    wanted = order([one], ["s"], footer=["lower_bound"])
+    table = grid.sheet(Numbers([q(one, 0.9)], [one]), wanted, [])
+    record = table.records[-1]
+    assert record["metric"] == "lower_bound"
+    assert record["value"] == pytest.approx((4 - 4e-5) / (math.exp(0.5) + 1) - 1, rel=1e-12)
+
+
+def test_two_scenarios_along_one_axis_are_told_apart_and_missing_methods_say_so():
+    cases = [case(s, m, {"size": "4"}) for s, m in (("a", "none"), ("b", "none"), ("b", "scrub"))]
+    numbers = Numbers([q(c, 0.5) for c in cases], cases)
+    table = grid.sheet(numbers, order(cases, ["a", "b"], columns="size"), [])
+    assert [head.label for head in table.heads] == ["a, 4", "b, 4"]
+    assert "does not ask for this method" in table.lines[1].cells[0].notes[0]
+
+
+def test_the_csv_has_every_number_in_full(tmp_path):
+    files = {kind: tmp_path / f"t.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write([made(["plain"])], **files)
+    rows = list(csv.DictReader(files["csv"].open()))
+    assert [r["method"] for r in rows][:2] == ["none", "finetune"]
+    assert float(rows[0]["ci_low"]) == 0.6 - 0.03
+    assert rows[4]["value"] == ""
+    assert rows[4]["note"].startswith("failed; results/")
+    first = {kind: path.read_bytes() for kind, path in files.items()}
+    formats.write([made(["plain"])], **files)
+    assert first == {kind: path.read_bytes() for kind, path in files.items()}
+
+
+# ---------------------------------------------------------------- markup
+
+
+NASTY = r"50% & $x$ #1 _a_ {b} ~c^ <b>d</b> \e | [f](g) *h* `i`"
+
+
+def nasty():
+    one = case("s", NASTY.replace("=", ""))
+    return grid.sheet(Numbers([q(one, 0.5)], [one]), order([one], ["s"], title=NASTY), [])
+
+
+def test_nothing_in_a_title_or_name_is_read_as_latex():
+    text = formats.latex(nasty())
+    caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
+    inner = caption.removeprefix(r"\caption{").removesuffix("}")
+    known = (
+        r"\\textbackslash\{\}|\\textasciitilde\{\}|\\textasciicircum\{\}|\\textless\{\}|\\textgreater\{\}|\\textbar\{\}"
+    )
+    assert not re.search(r"[&%#_{}~^\\]|(?<!\\)\$", re.sub(rf"{known}|\\[&%$#_{{}}]", "", inner))
+
+
+def test_latex_tables_have_the_same_number_of_columns_in_every_row():
+    text = formats.latex(made(["plain", "budget"], footer=["accuracy"]))
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    rows = [line for line in body.splitlines() if line.endswith(r"\\")]
+    counts = set()
+    for line in rows:
+        spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", line)]
+        counts.add(len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans))
+    assert counts == {4}
+    assert {r"\toprule", r"\midrule", r"\bottomrule"} <= set(text.splitlines())
+
+
+def test_nothing_in_a_name_breaks_a_markdown_row_or_becomes_html():
+    lines = [line for line in formats.markdown(nasty()).splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
+    text = formats.markdown(nasty())
+    assert "<b>" not in text
+    assert "[f](" not in text
+    assert "&lt;b&gt;" in text
+
+
+def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
+    for text in (formats.markdown(made(["plain"])), formats.latex(made(["plain"]))):
+        assert text.count(REASON.split(":")[0].replace("_", "\\_")) == 1
+    text = formats.markdown(made(["plain"]))
+    explained = re.findall(r"^<sup>(.+?)</sup>", text, re.M)
+    used = {
+        mark
+        for marks in re.findall(r"(?m)^\|.*", text)
+        for m in re.findall(r"<sup>(.+?)</sup>", marks)
+        for mark in m.split()
+    }
+    assert used == set(explained)
+    assert sheet.UNCHANGED in used
+
+
+def test_footnotes_go_on_after_z():
+    lines = tuple(sheet.Line(str(i), (sheet.Entry("x", (f"reason {i}",)),)) for i in range(28))
+    table = sheet.Sheet("n", "t", "", "c", (sheet.Head("h"),), lines)
+    assert [m for m, _ in table.explained()][24:] == ["y", "z", "aa", "ab"]

@@ -1,0 +1,235 @@
+"""The page holds everything, needs nothing from elsewhere, and lets no text of a study become markup."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from display_cases import REASON, case, q, study
+from unlearning import plan, tables
+from unlearning import study as studies
+from unlearning.display import dag, formats, grid, ledger, orders, page, style
+from unlearning.display.figures import quality
+from unlearning.display.pivot import Numbers
+from unlearning.files import write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
+VOID = {"meta", "path", "rect", "use", "br", "img", "link", "input", "hr"}
+
+
+class Strict(HTMLParser):
+    """Collects tags, attributes and text, and insists that every tag is closed in turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.ids, self.links, self.text = [], set(), [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
+        known = dict(attrs)
+        self.ids += [known["id"]] if "id" in known else []
+        self.links += [v for k, v in attrs if k in ("href", "src", "xlink:href", "action", "data")]
+        assert not [k for k, _ in attrs if k.startswith("on")]
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] not in ("style",):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    """The page of the study made by hand, with one method and one scenario of nasty names."""
+    folder = tmp_path_factory.mktemp("page")
+    cases, rows = study()
+    cases.append(case(NASTY, NASTY.lower()))
+    rows.append({**q(cases[-1], 0.5), "note": NASTY})
+    for one in cases:
+        one |= {"metrics": f"results/metrics/{one['scenario']}/metrics.csv", "scores": ""}
+    tables.write_rows(folder / "metrics.csv", rows, tables.UNION_COLUMNS)
+    nodes = []
+    for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
+        path = folder / stage / "x-0123456789" / "spec.json"
+        write_json(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
+                          "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
+        nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
+    tables.write_rows(folder / "cost.csv", ledger.rows(nodes), ledger.COLUMNS)
+    wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "attack": "",
+            "setting": "", "footer": ["accuracy"], "published": None}  # fmt: skip
+    head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
+    table = {"name": "t1", "table": wish, "cases": cases[:7] + cases[-1:], "caption": ""}
+    figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,
+              "cases": cases[:7], "methods": [one["method"] for one in cases]}  # fmt: skip
+    numbers = Numbers(rows, cases)
+    files = {kind: folder / f"f1.{kind}" for kind in ("svg", "png")}
+    style.save(quality.draw(numbers.narrowed(cases[:7]), figure), **files)
+    for order in (head, table):
+        some = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
+        formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
+        files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
+    captions = {path.stem: path.read_text() for path in orders.CAPTIONS.glob("*.rst")}
+    scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
+                "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
+    scenarios = [scenario, {**scenario, "scenario": NASTY, "recipe": {"lr": 0.2}}]
+    order = {"study": NASTY, "command": "snakemake --cores 1", "seed": 3,
+             "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
+             "tables": [table], "figures": [figure], "captions": captions,
+             "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
+             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]},
+             "meta": {"budget": "epsilon", "size": "size"}}  # fmt: skip
+    text = page.render(
+        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), published="",
+        template=str(ROOT / "resources/page/page.html"), stylesheet=str(ROOT / "resources/page/page.css"),
+        specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
+    )  # fmt: skip
+    return text, files
+
+
+def test_the_page_is_whole(rendered):
+    parser = Strict()
+    parser.feed(rendered[0])
+    assert parser.open == []
+    assert len(parser.ids) == len(set(parser.ids))
+    assert {"numbers", "figures", "tables", "controls", "metrics", "cost", "settings", "reproduce"} <= set(parser.ids)
+    anchors = [link[1:] for link in parser.links if link.startswith("#") and "-" not in link]
+    assert set(anchors) <= set(parser.ids)
+
+
+def test_the_page_needs_no_network_and_runs_no_script(rendered):
+    text, _ = rendered
+    parser = Strict()
+    parser.feed(text)
+    assert {link.split(":")[0].split("#")[0] for link in parser.links} <= {"", "data"}
+    assert not parser.tags & {"script", "link", "iframe", "img", "object"}
+    css = text[text.index("<style>") : text.index("</style>")]
+    assert "@import" not in css
+    assert "url(" not in css
+
+
+def test_nothing_of_a_study_becomes_markup_or_template(rendered):
+    text, _ = rendered
+    assert "<img" not in text
+    assert "{{ 7*7 }}" in text
+    seen = Strict()
+    seen.feed(text)
+    assert NASTY in "".join(seen.text)
+
+
+def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
+    seen = Strict()
+    seen.feed(rendered[0])
+    words = " ".join("".join(seen.text).split())
+    assert REASON in words
+    assert "neggrad failed, so there is no number." in words
+    assert "ssd Q 0.60 [0.57, 0.63], changed nothing, its models are those it was given." in words
+    assert "scrub Q 0.95 [0.92, 0.98], better than none; it cannot be told from the retrain control." in words
+
+
+def test_downloads_are_the_files(rendered):
+    text, files = rendered
+    found = re.findall(r'download="([^"]+)" href="data:[^;]+;base64,([^"]+)"', text)
+    assert {name for name, _ in found} == {path.name for path in files.values()}
+    for name, content in found:
+        path = next(path for path in files.values() if path.name == name)
+        assert base64.b64decode(content) == path.read_bytes()
+
+
+def test_the_page_says_what_differs_and_how_to_compute_one_number_again(rendered):
+    seen = Strict()
+    seen.feed(rendered[0])
+    words = " ".join("".join(seen.text).split())
+    assert "<code>recipe.lr</code></th><td>0.1</td><td>0.2</td>" in rendered[0]
+    assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in words
+
+
+def test_one_sentence_covers_the_settings_of_an_axis():
+    cases = [case("s", name, {"size": size}) for size in ("4", "8", "16") for name in ("none", "x", "retrain")]
+    level = {"none": 0.6, "retrain": 0.98}
+    rows = [q(one, level.get(one["method"], 0.61 if one["setting"] == "size=16" else 0.97)) for one in cases]
+    (one,) = page.summary(Numbers(rows, cases))
+    assert [line["text"] for line in one["verdicts"]] == [
+        "at size = 4, 8: better than none; it cannot be told from retraining; "
+        "at size = 16: below retraining; it cannot be told from none"
+    ]
+
+
+def test_options_of_a_method_differ_only_among_scenarios_that_use_it():
+    one = {"scenario": "a", "setting": "", "methods": {"ssd": {"a": 1, "b": 2}}, "attacks": {}, "recipe": {"dp": None}}
+    two = {**one, "scenario": "b", "methods": {"none": {}, "ssd": {"a": 1, "b": 3}}, "recipe": {"dp": {"epsilon": 8.0}}}
+    three = {**one, "scenario": "c", "methods": {"none": {}}}
+    found = page.settings([one, two, three])
+    assert ("methods.ssd.a", "1") in found["shared"]
+    assert dict(found["differ"]) == {
+        "methods": ["ssd", "none, ssd", "none"], "methods.ssd.b": ["2", "3", ""], "recipe.dp.epsilon": ["—", "8.0", "—"]
+    }  # fmt: skip
+
+
+def test_the_drawing_of_the_stages_has_a_box_and_an_arrow_for_each():
+    costs = {name: {"jobs": 2, "models": 0, "seconds": 3.0} for name in ("data", "train", "metrics")}
+    boxes = dag.stages(costs, 4)
+    edges = [["data", "train"], ["train", "metrics"], ["data", "metrics"], ["metrics", "report"]]
+    for drawing in (dag.across(boxes, edges), dag.down(boxes, edges)):
+        assert drawing.count("<rect") == 4
+        assert drawing.count("marker-end") == 4
+        assert drawing.count('class="far"') == 1
+
+
+# ---------------------------------------------------------------- orders
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return plan.make(studies.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
+
+
+def test_orders_are_json_and_name_files_of_the_plan(planned):
+    made = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    wanted = [
+        orders.collect(planned),
+        orders.cost(planned),
+        orders.meta(planned),
+        orders.headline(planned),
+        orders.report(planned),
+    ]
+    wanted += [orders.table(planned, name) for name in ("headline", *planned.study.tables)]
+    wanted += [orders.figure(planned, name) for name in planned.study.figures]
+    for order in wanted:
+        assert json.loads(json.dumps(order, allow_nan=False)) == order
+        assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
+    for name in planned.study.figures:
+        assert set(orders.figure_files(planned, name)) <= made
+    assert set(orders.metrics(planned)) | set(orders.logits(planned)) <= made
+
+
+def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert orders.report(planned)["command"] == "snakemake --cores 1"
+    near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
+    command = orders.report(planned, [str(near), far])["command"]
+    assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
+
+
+def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
+    for name, wish in planned.study.tables.items():
+        assert {one["scenario"] for one in orders.table(planned, name)["cases"]} == set(wish.scenarios)
+
+
+def test_the_stages_are_linked_as_the_nodes_are(planned):
+    edges = orders.edges(planned)
+    assert ["splits", "train"] in edges
+    assert ["train", "unlearn"] in edges
+    assert ["data", "train"] not in edges  # every batch gets its data by way of its splits
+    assert all(list(planned.nodes).index(a) < list(planned.nodes).index(b) for a, b in edges)

@@ -1,0 +1,121 @@
+"""Efficacy against the closed form of softmax regression, its upper bound, and its summaries."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from unlearning import stats
+from unlearning.metrics.efficacy import efficacy, evaluate, information, median_interval
+
+
+def softmax_regression(rng, *, samples: int, features: int, classes: int):
+    """Gradients of log p_y at random weights and bias, float64 [samples, parameters], with x, p and y."""
+    x, y = rng.normal(size=(samples, features)), rng.integers(0, classes, samples)
+    weight, bias = rng.normal(size=(classes, features)), rng.normal(size=classes)
+
+    def log_p(weight, bias):
+        return special.log_softmax(x @ weight.T + bias, axis=1)[np.arange(samples), y]
+
+    gradients, step = [], 1e-6
+    for array in (weight, bias):
+        for at in np.ndindex(array.shape):
+            kept = array[at]
+            array[at] = kept + step
+            up = log_p(weight, bias)
+            array[at] = kept - step
+            gradients.append((up - log_p(weight, bias)) / (2 * step))
+            array[at] = kept
+    return np.array(gradients).T, x, special.softmax(x @ weight.T + bias, axis=1), y
+
+
+def test_closed_form_of_softmax_regression():
+    # ∇ of log p_y by W is (e_y − p)xᵀ and by b is e_y − p: squared norm ‖p − e_y‖²(‖x‖² + 1)
+    rng = np.random.default_rng(0)
+    models = [softmax_regression(rng, samples=7, features=3, classes=4) for _ in range(5)]
+    squared = np.stack([(g**2).sum(axis=1) for g, *_ in models])
+    of_mean = np.array([(g.mean(axis=0) ** 2).sum() for g, *_ in models])
+    truth = np.stack([((p - np.eye(4)[y]) ** 2).sum(axis=1) * ((x**2).sum(axis=1) + 1) for _, x, p, y in models]).mean(
+        axis=1
+    )
+    np.testing.assert_allclose(information(squared), truth, rtol=1e-6)
+    rows = {r["metric"]: r for r in evaluate(squared_norms=squared, mean_squared_norm=of_mean, setting="p=0.1")}
+    assert rows["information"]["value"] == pytest.approx(truth.mean(), rel=1e-6)
+    assert rows["efficacy"]["value"] == pytest.approx((1 / truth).mean(), rel=1e-6)
+    assert rows["efficacy_upper_bound"]["value"] == pytest.approx((1 / of_mean).mean(), rel=1e-6)
+    assert rows["efficacy_sd"]["value"] == pytest.approx((1 / truth).std(ddof=1), rel=1e-6)
+    assert rows["efficacy_median"]["value"] == pytest.approx(np.median(1 / truth), rel=1e-6)
+    half = special.stdtrit(4, 0.975) * truth.std(ddof=1) / math.sqrt(5)
+    assert rows["information"]["ci_high"] - rows["information"]["value"] == pytest.approx(half, rel=1e-6)
+    assert {r["setting"] for r in rows.values()} == {"p=0.1"}
+    assert {r["n"] for r in rows.values()} == {5}
+
+
+def test_upper_bound_is_never_below_efficacy():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        gradients = rng.normal(size=(rng.integers(1, 20), rng.integers(1, 30))) + rng.normal() * rng.choice([0, 1, 10])
+        iota = information((gradients**2).sum(axis=1)[None])
+        bound = (gradients.mean(axis=0) ** 2).sum()
+        assert efficacy(bound) >= efficacy(iota)[0] * (1 - 1e-12)
+        if len(gradients) == 1:
+            assert efficacy(bound) == pytest.approx(efficacy(iota)[0], rel=1e-12)
+    same = np.tile(rng.normal(size=6), (9, 1))
+    iota = information((same**2).sum(axis=1)[None])[0]
+    assert efficacy((same.mean(axis=0) ** 2).sum()) == pytest.approx(efficacy(iota), rel=1e-12)
+
+
+def test_only_target_samples_count():
+    squared = np.array([[1.0, 2.0, np.nan], [5.0, 7.0, 9.0]])
+    target = np.array([[True, True, False], [False, False, True]])
+    np.testing.assert_array_equal(information(squared, target=target), [1.5, 9.0])
+
+
+def test_no_information_is_infinite_efficacy():
+    squared, of_mean = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), np.array([0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(efficacy(information(squared)), [np.inf, 0.5, 0.5])
+    rows = {r["metric"]: r for r in evaluate(squared_norms=squared, mean_squared_norm=of_mean)}
+    assert rows["information"]["value"] == pytest.approx(4 / 3)
+    assert math.isnan(rows["efficacy"]["value"])
+    assert "infinite in 1 of 3 models" in rows["efficacy"]["note"]
+    assert rows["efficacy_median"]["value"] == 0.5
+    middle = median_interval(values=np.array([1.0, 1.0, np.inf, np.inf]))
+    assert middle.value == np.inf
+
+
+def test_gradients_that_cannot_be_are_refused():
+    one = np.ones((2, 3))
+    for changes, reason in (
+        ({"mean_squared_norm": np.array([1.0, 2.0])}, "model 1: the mean gradient"),
+        ({"mean_squared_norm": np.ones(3)}, "2 numbers of at least 0"),
+        ({"squared_norms": -one}, "negative or NaN"),
+        ({"squared_norms": one * np.nan}, "negative or NaN"),
+        ({"target": np.zeros((2, 3), bool)}, "model 0 has no target samples"),
+        ({"target": np.ones((3, 3), bool)}, r"must be \[models, samples\]"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            evaluate(**{"squared_norms": one, "mean_squared_norm": np.ones(2), **changes})
+
+
+def test_median_interval_is_exact():
+    # n = 20: the 6th and the 15th value, which miss with probability 2·P(Bin(20, ½) ≤ 5) = 4.14 %
+    found = median_interval(values=np.random.default_rng(2).permutation(20) + 1.0)
+    assert (found.value, found.low, found.high) == (10.5, 6.0, 15.0)
+    assert median_interval(values=np.arange(6.0)).low == 0
+    few = median_interval(values=np.arange(5.0))
+    assert few.value == 2
+    assert math.isnan(few.low)
+    assert "too few" in few.note
+    # and it covers by simulation, also for the skewed values that efficacies are
+    rng = np.random.default_rng(3)
+    repeats = [median_interval(values=np.exp(3 * rng.normal(size=20))) for _ in range(1000)]
+    covered = np.mean([e.low <= 1 <= e.high for e in repeats])
+    assert abs(covered - 0.9586) < 3 * math.sqrt(0.9586 * 0.0414 / 1000)
+
+
+def test_one_seed_has_no_interval():
+    rows = evaluate(squared_norms=np.ones((1, 4)), mean_squared_norm=np.ones(1))
+    assert [r["value"] for r in rows if not r["metric"].endswith("_sd")] == [1.0] * 6
+    assert all(math.isnan(r["ci_low"]) and r["note"] for r in rows)
+    assert stats.mean_interval(values=np.ones(1)).note in {r["note"] for r in rows}

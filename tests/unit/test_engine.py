@@ -1,0 +1,105 @@
+"""The stacked linear layer: right, and blind to a model's place in the stack."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from unlearning.engine import Serial, Stacked, StackedLinear, choose, linear_layers
+
+torch.set_num_threads(1)
+#: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.
+SHAPES = [
+    (16, 13, 9, 10),
+    (13, 5, 33, 9),
+    (8, 61, 10, 3),
+    (5, 3, 6, 128),
+    (15, 2, 9, 100),
+    (6, 64, 5, 5),
+    (9, 64, 64, 10),
+]
+
+
+def operands(models, batch, inputs, outputs, bias=True, dtype=torch.float32):
+    rng = torch.Generator().manual_seed(0)
+    shapes = [(models, batch, inputs), (models, outputs, inputs), (models, outputs)][: 2 + bias]
+    return [torch.randn(s, generator=rng, dtype=dtype).requires_grad_() for s in shapes]
+
+
+def everything(tensors):
+    """Output and all gradients of a stacked linear layer, weighted by something that is not constant."""
+    x, weight, *bias = tensors
+    out = StackedLinear.apply(x, weight, bias[0] if bias else None)
+    total = (out * torch.linspace(-1, 1, out[0].numel(), dtype=out.dtype).view(out.shape[1:])).sum()
+    return [out.detach(), *torch.autograd.grad(total, tensors)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_linear_is_what_autograd_says(shape, bias):
+    tensors = operands(*shape, bias=bias, dtype=torch.float64)
+    x, weight, *rest = tensors
+    plain = torch.stack([nn.functional.linear(x[m], weight[m], rest[0][m] if rest else None) for m in range(shape[0])])
+    total = (plain * torch.linspace(-1, 1, plain[0].numel(), dtype=torch.float64).view(plain.shape[1:])).sum()
+    for ours, theirs in zip(everything(tensors), [plain, *torch.autograd.grad(total, tensors)], strict=True):
+        assert (ours - theirs).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_linear_does_not_depend_on_slot_or_neighbours(shape):
+    models = shape[0]
+    tensors = operands(*shape)
+    whole = everything(tensors)
+    for slots in ([models - 1, 2], [2, models - 1, 0], [3], list(range(models - 1, -1, -1))):
+        part = everything([t.detach()[slots].clone().requires_grad_() for t in tensors])
+        assert all(torch.equal(p, w[slots]) for p, w in zip(part, whole, strict=True)), slots
+
+
+def test_weight_gradients_are_contiguous_for_the_optimiser():
+    _, _, to_weight, to_bias = everything(operands(5, 7, 9, 3))
+    assert to_weight.is_contiguous()
+    assert to_bias.is_contiguous()
+
+
+def test_groups_cover_every_model_and_no_model_is_alone():
+    engine = Stacked(nn.Linear(2, 2), width=4)
+    assert engine.groups(9) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 8]]
+    assert Serial(nn.Linear(2, 2)).groups(3) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("model", "chain"),
+    [
+        (nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)), True),
+        (nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2, bias=False)), True),
+        (nn.Sequential(nn.Flatten(2), nn.Linear(4, 3)), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.Sigmoid()), False),
+        (nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.Linear(3, 2))), False),
+        (nn.Linear(4, 3), False),
+    ],
+)
+def test_chains_of_linear_layers_are_recognised(model, chain):
+    assert (linear_layers(model) is not None) == chain
+
+
+def test_a_chain_gives_what_the_module_gives():
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(12, 5), nn.Tanh(), nn.Linear(5, 7, bias=False), nn.ReLU(), nn.Linear(7, 3)
+    )
+    model.double()
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 6, 3, 2, 2)))
+    stacked = {k: torch.stack([v, 2 * v]).detach() for k, v in model.named_parameters()}
+    out = Stacked(model).forward(stacked, {}, x)
+    for m, factor in enumerate((1, 2)):
+        scaled = {k: factor * v for k, v in model.named_parameters()}
+        assert (out[m] - torch.func.functional_call(model, scaled, (x[m],))).abs().max() < 1e-12
+
+
+def test_the_engine_is_chosen_by_cost_unless_told():
+    small = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    large = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
+    image = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(4, 2))
+    kinds = [type(choose(m)) for m in (small, large, image)]
+    assert kinds == [Stacked, Serial, Serial]
+    assert type(choose(small, "serial")) is Serial
+    assert type(choose(image, "stacked")) is Stacked

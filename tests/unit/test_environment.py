@@ -1,0 +1,100 @@
+"""The environments of the stages agree with the project's own, and hold all that their scripts import."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+
+from unlearning import plugins, source
+
+ROOT = source.SCRIPTS.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PINS = dict(pin.split("==") for pin in PROJECT["project"]["dependencies"])
+ENVIRONMENTS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "envs").glob("*.yaml"))}
+
+#: What a script loads by name.
+LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",), "unlearn": ("models", "methods"),
+          "attack": ("attacks",), "metrics": ("metrics",), "selection": ("metrics",)}  # fmt: skip
+
+
+def pins(environment):
+    (pip,) = (entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    return dict(pin.split("==") for pin in pip)
+
+
+def rules():
+    """(rule, environment, script) of every rule that runs a script."""
+    found = []
+    for path in sorted((ROOT / "rules").glob("*.smk")):
+        for text in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
+            script = re.search(r'script:\n\s+"\.\./scripts/(\w+)\.py"', text)
+            if script:
+                environment = re.search(r'conda:\n\s+"\.\./envs/([\w.]+)"', text)
+                found.append((text.split(":")[0], environment and environment[1], script[1]))
+    return found
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_an_environment_pins_what_the_project_pins(name):
+    environment = ENVIRONMENTS[name]
+    assert pins(environment).items() <= PINS.items()
+    (python,) = (entry for entry in environment["dependencies"] if str(entry).startswith("python="))
+    wanted = PROJECT["project"]["requires-python"]
+    lowest, above = (tuple(map(int, bound.split("."))) for bound in re.fullmatch(r">=(.+),<(.+)", wanted).groups())
+    assert lowest <= tuple(map(int, python.removeprefix("python=").split("."))) < above
+
+
+def test_every_rule_with_a_script_names_an_environment_and_a_script_that_exist():
+    found = rules()
+    assert {rule for rule, _, _ in found} >= {"data", "splits", "train", "unlearn", "attack", "metrics", "report"}
+    for rule, environment, script in found:
+        assert environment in ENVIRONMENTS, rule
+        assert (source.SCRIPTS / f"{script}.py").is_file(), rule
+
+
+@pytest.mark.parametrize(("rule", "environment", "script"), rules(), ids=[rule for rule, _, _ in rules()])
+def test_an_environment_has_what_its_scripts_import(rule, environment, script):
+    files = [source.SCRIPTS / f"{script}.py"]
+    files += [path for kind in LOADED.get(script, ()) for path in (plugins.LIBRARY / kind).glob("*.py")]
+    files += (plugins.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
+    imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
+    ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning"}
+    theirs = imported - ours - set(sys.stdlib_module_names)
+    # Planning alone reads YAML and Snakemake, in the environment that Snakemake itself runs in.
+    distributions = {metadata.packages_distributions()[name][0].lower() for name in theirs - {"yaml", "snakemake"}}
+    given = set(pins(ENVIRONMENTS[environment]))
+    brought = {needed for name in given for needed in requirements(name)}
+    assert distributions <= given | brought
+
+
+def imports(path: Path) -> set[str]:
+    """Names of the modules that a file imports, anywhere in it but for type checkers."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def requirements(name: str) -> set[str]:
+    """Distributions that another one always brings along."""
+    needed = [text for text in metadata.requires(name) or () if "extra ==" not in text]
+    return {re.match(r"[\w.-]+", text)[0].lower() for text in needed}
+
+
+def test_the_installed_versions_are_the_pinned_ones():
+    assert {name: metadata.version(name) for name in PINS} == PINS
+
+
+def test_versions_that_a_spec_records_are_those_of_the_project():
+    job = ast.parse((source.SCRIPTS / "job.py").read_text())
+    (packages,) = (ast.literal_eval(n.value) for n in job.body
+                   if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "PACKAGES")  # fmt: skip
+    assert set(packages) <= set(PINS)

@@ -1,0 +1,359 @@
+"""Logits from elsewhere: what a folder may hold, what is refused, what is inferred, and that the numbers are ours."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, reason, run, save, world
+from unlearning import external_case, plugins, scoring, study
+from unlearning.artifacts import Data, Logits, Membership
+from unlearning.case import Case
+from unlearning.metrics import competition, external, ruli, swap
+
+ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def same(one: list[dict], other: list[dict], *metrics: str) -> int:
+    """Assert that all rows of ``one`` stand in ``other`` with the same numbers; how many of ``metrics`` there are."""
+    known = {(r["attack"], r["metric"], r["setting"]): r for r in other}
+    for row in one:
+        twin = known[row["attack"], row["metric"], row["setting"]]
+        for name in ("value", "ci_low", "ci_high", "n"):
+            np.testing.assert_allclose(
+                twin[name], row[name], rtol=0, atol=1e-12, err_msg=f"{row['attack']} {row['metric']} {name}"
+            )
+    return sum(row["metric"] in metrics for row in one)
+
+
+# ---------------------------------------------------------------- the numbers are those of the workflow
+
+
+def native(folder: Path, made: dict, method="mine") -> Case:
+    """The same models as one case of the workflow: targets first, then shadow models, stacked."""
+    target, shadow = made[f"{method}/target"], made[f"{method}/shadow"]
+    y, test = made["labels"], made["test"]
+    train, forget = (np.concatenate([target[i], shadow[i]]) for i in (1, 2))
+    union = np.concatenate([np.broadcast_to(side[1].any(0), side[1].shape) for side in (target, shadow)])
+    half = len(target[1])
+    split = np.tile(np.repeat([0, 1], 2), len(train) // 4)
+    block = np.concatenate([np.arange(half) // 4, np.arange(len(train) - half) // 4])
+    # What another model of the same side saw and this one did not.
+    member = Membership(
+        train, forget, union & ~train, np.arange(len(train)), split, block, np.arange(len(train)) >= half
+    )
+    folder.mkdir()
+    Data(np.zeros((len(y), 1), np.float32), y, test.astype(np.uint8), y, np.arange(len(y)), CLASSES).write(
+        folder / "data.npz"
+    )
+    member.write(folder / "membership.npz")
+    logits = {
+        "originals": np.concatenate([made["original"][0], made["shadow_original"][0]]),
+        "unlearned": np.concatenate([target[0], shadow[0]]),
+    }
+    for name, value in logits.items():
+        Logits(value, np.arange(len(y)), y).write(folder / f"{name}.npz")
+    return Case(*map(str, [folder / "data.npz"]), [str(folder / "membership.npz")], [str(folder / "originals.npz")],
+                [str(folder / "unlearned.npz")])  # fmt: skip
+
+
+def test_scores_and_the_swap_test_are_those_of_the_workflow(here):
+    made = world(here / "logits")
+    rows = run(planned(attacks=ATTACKS), "mine")["mine"]
+    case = native(here / "native", made)
+    scores = {}
+    for name in sorted(ATTACKS):
+        chosen = {"name": name, "options": {}}
+        for column in scoring.scored(case, name, plugins.load("attacks", name), chosen, 0):
+            dense = np.full((8, 200), np.nan), np.zeros((8, 200), bool)
+            for to, what in zip(dense, ("score", "decision"), strict=True):
+                to[column["model"], column["index"]] = column[what]
+            scores[name, str(column["form"][0])] = dense
+    case.__dict__["scores"] = scores
+    settings = {"paper_set": [n for n in study.PAPER_SET if n in ATTACKS], "bootstrap": 1000, "seed": 0}
+    theirs = swap.rows(case, settings)
+    assert same(theirs, rows, "q", "advantage", "auc") > 30
+    assert 0 < number(rows, "q", "paper") < 1
+
+
+def test_a_trace_is_found_and_its_absence_is_not(here):
+    world(here / "logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
+    rows = run(planned(("good", "bad"), ATTACKS))
+    assert list(rows) == ["none", "good", "bad", "retrain", "retrain_control"]
+    for method in ("good", "retrain", "retrain_control"):
+        (auc,) = [r for r in rows[method] if (r["metric"], r["attack"]) == ("auc", "phi")]
+        assert auc["ci_low"] <= 0.5 <= auc["ci_high"], method
+    for method in ("none", "bad"):
+        assert number(rows[method], "q", "paper") < 0.5 < number(rows["good"], "q", "paper")
+
+
+def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(here):
+    rng = np.random.default_rng(0)
+    y = rng.integers(CLASSES, size=60)
+    train, forget = memberships(rng, samples=60)
+    said = np.where(forget, y, (y + 1) % CLASSES)
+    save("logits", labels=y)
+    save("logits/target", logits=10 * np.eye(CLASSES)[said].astype(np.float16), train=train, forget=forget)
+    rows = run(planned(attacks=["correctness"]), "mine")["mine"]
+    assert number(rows, "q", "paper") == 0
+    assert number(rows, "auc", "phi") == 1
+    assert number(rows, "mia_score", "phi") == 0
+    assert number(rows, "mia_score", "correctness/unlearned") == 0
+    roles = {role: number(rows, "accuracy", setting=f"role={role}") for role in ("forget", "heldout", "retain")}
+    assert roles == {"forget": 1, "heldout": 0, "retain": 0}
+
+
+def test_the_score_of_the_competition_is_that_of_the_workflow(here):
+    rng = np.random.default_rng(1)
+    y, test = rng.integers(CLASSES, size=120), np.arange(120) >= 90
+    train, forget = ~test & (np.arange(120) < 80), np.arange(120) < 10
+    populations = {"target": (4.0, 12), "retrain": (0.0, 9), "retrain_control": (0.0, 10)}
+    save("logits", labels=y, test=test, train=train, forget=forget)
+    logits = {}
+    for name, (trace, models) in populations.items():
+        logits[name] = answers(rng, y, np.tile(train, (models, 1)), np.tile(forget, (models, 1)), memory=2, trace=trace)
+        save(f"logits/{name}", logits=logits[name])
+    ours = [competition.Models(
+        external.stats.phi(logits=one[:, forget], y=y[forget]),
+        (one.argmax(-1) == y)[:, train & ~forget].mean(1), (one.argmax(-1) == y)[:, test].mean(1),
+    ) for one in logits.values()]  # fmt: skip
+    theirs = competition.evaluate(
+        unlearned=ours[0], retrained=ours[1], independent=ours[2], options=competition.Options(),
+        rng=external.generator(0, "competition"),
+    )  # fmt: skip
+    found = run(planned(attacks=[]))
+    assert same(theirs, found["mine"], "score", "forgetting_quality_over_null") == 2
+    assert "no retrained" not in reason(found["mine"], "time_ratio")
+    itself = competition.evaluate(
+        unlearned=ours[1], retrained=ours[2], options=competition.Options(), rng=external.generator(0, "competition")
+    )
+    assert same(itself, found["retrain"], "score", "forgetting_quality") == 2
+    shutil.rmtree("logits/retrain_control")
+    assert "retrain_control/" in reason(run(planned(attacks=[]), "retrain")["retrain"], "score")
+    np.save("logits/retrain/forget.npy", np.arange(120) < 11)
+    assert "retrain/ have other forget sets" in reason(run(planned(attacks=[]), "mine")["mine"], "score")
+    quality = {name: number(rows, "forgetting_quality", setting=None) for name, rows in found.items()}
+    assert quality["retrain"] > 2 * quality["mine"]
+
+
+def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_every_sample(here):
+    rng = np.random.default_rng(2)
+    n, shadows = 60, 30
+    y = rng.integers(CLASSES, size=n)
+    turn = (np.arange(n) + np.arange(shadows + 3)[:, None]) % 3  # kept, forgotten, never seen, in turn
+    train, forget = turn < 2, turn == 1
+    save("logits", labels=y)
+    parts = {}
+    for name, rows in (("target", slice(shadows, None)), ("shadow", slice(shadows))):
+        for kind in (name, {"target": "original", "shadow": "shadow_original"}[name]):
+            logits = answers(rng, y, train[rows], forget[rows], memory=3, trace=3)
+            parts[kind] = external.stats.phi(logits=logits, y=y)
+            save(
+                f"logits/{kind}",
+                logits=logits,
+                **({"train": train[rows], "forget": forget[rows]} if kind == name else {}),
+            )
+    retrained = answers(rng, y, train[shadows:], forget[shadows:], memory=3, trace=0)
+    save("logits/retrain", logits=retrained)
+    rows = run(planned(attacks=["lira", "rmia"]), "mine")["mine"]
+    masks = {"train": train, "forget": forget, "heldout": turn == 2}
+    targets, shadow = (
+        ruli.Population(parts[before], parts[after], **{name: mask[part] for name, mask in masks.items()})
+        for before, after, part in (
+            ("original", "target", slice(shadows, None)), ("shadow_original", "shadow", slice(shadows))
+        )
+    )  # fmt: skip
+    targets = replace(targets, retrained=external.stats.phi(logits=retrained, y=y))
+    theirs = ruli.evaluate(targets=targets, shadows=shadow, options=ruli.Options())
+    assert same(theirs, rows, "privacy_auc", "efficacy_auc") == 4
+    assert number(rows, "privacy_auc", "ruli", None) > 0.8
+    for attack in ("lira/unlearned", "rmia/unlearned", "lira/trained"):
+        assert number(rows, "auc", attack) > 0.6
+    assert "forget set of one split" in reason(rows, "q", "paper") or "splits" in reason(rows, "q", "paper")
+
+
+# ---------------------------------------------------------------- what is not there is said
+
+
+@pytest.mark.parametrize(
+    ("gone", "metric", "attack", "setting", "words"),
+    [
+        ("mine/shadow", "advantage", "kde/unlearned", "", "no shadow/"),
+        ("shadow_original", "advantage", "kde/trained", "", "no shadow_original/"),
+        ("retrain", "score", "", "", "no retrain/"),
+        ("original", "privacy_auc", "ruli", "", "no original/"),
+        ("mine/shadow", "privacy_auc", "ruli", "", "no shadow/"),
+        ("test.npy", "accuracy", "", "role=test", "test.npy"),
+        ("", "score", "", "", "different forget sets"),
+        ("", "advantage", "lira/unlearned", "", "same samples"),
+    ],
+)
+def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(here, gone, metric, attack, setting, words):
+    world(here / "logits")
+    target = here / "logits" / gone
+    if gone:
+        target.unlink() if target.is_file() else shutil.rmtree(target)
+    rows = run(planned(attacks=["correctness", "kde", "lira"]), "mine")["mine"]
+    assert words in reason(rows, metric, attack, setting)
+    assert all(r["note"] for r in rows if np.isnan(r["value"]))
+    for name in ("accuracy", "auc"):  # always there
+        assert number(rows, name, *(("", "role=forget") if name == "accuracy" else ("phi", ""))) > 0
+
+
+def test_the_least_folder_gives_accuracies_and_the_mia_score(here):
+    rng = np.random.default_rng(3)
+    y, forget, heldout = rng.integers(CLASSES, size=90), np.arange(90) < 30, np.arange(90) >= 60
+    save("logits/target", labels=y, forget=forget, heldout=heldout,
+         logits=answers(rng, y, forget[None], forget[None], memory=0, trace=2.0))  # fmt: skip
+    found = run(planned(attacks=[]))
+    assert list(found) == ["mine"]
+    assert number(found["mine"], "mia_score", "phi") < 0.3
+    assert "train.npy" in reason(found["mine"], "accuracy", setting="role=retain")
+    assert "splits" in reason(found["mine"], "q", "paper")
+
+
+def test_labels_that_tell_the_sides_apart_are_reported(here):
+    y = np.repeat([0, 1, 2], 40)
+    logits = np.random.default_rng(0).normal(size=(1, 120, 3)).astype(np.float32)
+    save("logits/target", labels=y, forget=y == 0, train=y < 2, logits=logits)
+    rows = run(planned(attacks=[]), "mine")["mine"]
+    assert number(rows, "label_overlap", "blind") == 0
+
+
+def test_pairs_that_are_not_swapped_have_no_quality(here):
+    world(here / "logits")
+    split = np.tile([0, 0, 1, 1], 2)
+    target = here / "logits/mine/target"
+    np.save(target / "split.npy", split)
+    np.save(target / "block.npy", np.array([0, 0, 1, 1, 1, 1, 0, 0]))
+    rows = run(planned(attacks=["correctness"]), "mine")["mine"]
+    assert "forget set of one split is not the heldout set of the other" in reason(rows, "q", "paper")
+    assert number(rows, "advantage", "correctness/unlearned") >= 0
+
+
+# ---------------------------------------------------------------- the study and the plan
+
+
+def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refused(here):
+    save("logits/target", **GOOD)
+    found = study.read(config()).scenarios[0]
+    assert list(found.methods) == ["mine"]
+    for field, value in (("model", {"name": "mlp"}), ("data", {"name": "digits"}), ("recipe", {"epochs": 3})):
+        wrong = config()
+        wrong["scenarios"]["audit"][field] = value
+        with pytest.raises(study.StudyError, match=f"audit.{field}: has no effect"):
+            study.read(wrong)
+    shared = config()
+    shared["defaults"] = {"model": {"name": "mlp"}, "data": {"name": "digits"}}
+    assert study.read(shared).scenarios[0] == found
+    wrong = config()
+    wrong["scenarios"]["audit"]["methods"] = {"mine": {"lr": 0.1}}
+    with pytest.raises(study.StudyError, match=r"methods\.mine: must have no options"):
+        study.read(wrong)
+
+
+def names(found):
+    return {stage: set(nodes) for stage, nodes in found.nodes.items() if nodes}
+
+
+def test_the_content_of_the_files_counts_and_their_place_does_not(here):
+    world(here / "logits", methods=("one", "two"), trace=(0.0, 1.0))
+    before = names(planned(("one", "two")))
+    shutil.copytree("logits", "elsewhere")
+    assert names(planned(("one", "two"), path="elsewhere")) == before
+    logits = np.load("logits/one/target/logits.npy")
+    logits[0, 0, 0] += 1
+    np.save("logits/one/target/logits.npy", logits)
+    after = names(planned(("one", "two")))
+    gone = {stage: {name.rsplit("-", 1)[0] for name in before[stage] - after[stage]} for stage in before}
+    assert gone == {"import": {"external-one-target"}, "attack": {"external-one"}, "metrics": {"external-one"}}
+
+
+def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(here):
+    world(here / "logits")
+    before = names(planned())
+    shutil.rmtree("logits/retrain")
+    after = names(planned())
+    assert after["attack"] < before["attack"]
+    assert not {n for n in after["metrics"] if "mine" in n} & before["metrics"]
+
+
+def test_a_file_that_changed_since_it_was_planned_is_refused(here):
+    world(here / "logits")
+    found = planned()
+    save("logits", labels=np.zeros(200, int))
+    with pytest.raises(ValueError, match=r"labels\.npy: this file has changed"):
+        run(found)
+
+
+BLOCKED = """
+import sys
+
+class Block:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchvision", "opacus", "transformers"):
+            raise ImportError(f"{name} is not to be imported here")
+
+sys.meta_path.insert(0, Block())
+sys.path[:0] = sys.argv[1:]
+from external_cases import planned, run
+rows = run(planned(("mine",), ["confidence", "kde", "shadow", "lira"]), "mine")
+assert len(rows["mine"]) > 20
+assert "torch" not in sys.modules
+"""
+
+
+def test_torch_is_not_needed(here):
+    world(here / "logits")
+    scripts = Path(study.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, scripts, Path(__file__).parent], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_attack_that_fails_on_its_own_models_is_a_defect_of_that_attack_only(here):
+    world(here / "logits")
+    Path("odd.py").write_text(
+        "from unlearning.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
+        "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
+    )
+    asked = config()
+    asked["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
+    from unlearning import plan
+
+    rows = run(plan.make(study.read(asked)), "mine")["mine"]
+    assert reason(rows, "advantage", "odd/unlearned") == "odd"
+    assert number(rows, "auc", "correctness/unlearned") > 0
+
+
+def test_shadow_models_of_other_samples_are_never_matched_by_column(here):
+    made = world(here / "logits")
+    y, masks = made["labels"], made["mine/target"][1:]
+    asked = (masks[1] | (masks[0].any(0) & ~masks[0])).any(0)
+    train, forget = memberships(np.random.default_rng(5), samples=200, high=90, pairs=16)
+    shadow = answers(np.random.default_rng(6), y, train, forget, memory=3, trace=1)
+    columns = {}
+    for labels in (y, (y + 1) % CLASSES):
+        save("logits/mine/shadow", logits=shadow, train=train, forget=forget, labels=labels)
+        found = planned(attacks=["kde"])
+        run(found, "mine")
+        node = next(n for n in found.nodes["attack"].values() if "mine" in n.name)
+        case = external_case.ExternalCase.of(node.settings["populations"], node.inputs["populations"])
+        columns[bool((labels == y).all())] = external_case.references(case, scoring.asked(case))["unlearned"].y.shape[
+            -1
+        ]
+    known = (forget | (train.any(0) & ~train)).any(0).sum()
+    assert columns == {True: asked.sum(), False: known}
+    assert known > asked.sum()

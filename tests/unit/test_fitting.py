@@ -1,0 +1,176 @@
+"""The parts of a fit: what moves, in which order, by how much, and what is recorded of it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bank_cases import RECIPE, SEEDS, batches, conv, fresh, largest_gap, masks, mlp, rows, same, trained
+from unlearning.optim import Optimiser
+from unlearning.recipe import Recipe
+from unlearning.streams import Rows, Stream, fit_labels
+
+SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
+
+
+def fitted(bank, *passes, **settings):
+    copy = bank.copy()
+    copy.fit(*passes, **{"optimiser": SHORT, "epochs": 2, "purpose": "p", **settings})
+    return copy
+
+
+def test_only_the_named_parameters_move():
+    bank = trained(seeds=SEEDS[:3])
+    after = fitted(bank, Stream(rows(bank.seeds)[1]), only=["2.bias"])
+    assert [k for k, v in after.parameters.items() if not torch.equal(v, bank.parameters[k])] == ["2.bias"]
+
+
+def test_an_l2_penalty_is_weight_decay():
+    bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
+    stream, decay = Stream(rows(bank.seeds)[1]), 0.03
+
+    def penalty(parameters, epoch):
+        return decay / 2 * sum(v.flatten(1).square().sum(1) for v in parameters.values())
+
+    plain = SHORT.model_copy(update={"weight_decay": 0.0})
+    decayed = SHORT.model_copy(update={"weight_decay": decay})
+    gap = largest_gap(fitted(bank, stream, optimiser=plain, penalty=penalty), fitted(bank, stream, optimiser=decayed))
+    assert gap < 1e-12
+
+
+def test_a_penalty_hears_the_epoch():
+    heard = []
+    bank = fresh(seeds=SEEDS[:2])
+    fitted(bank, Stream(rows(bank.seeds)[1]), penalty=lambda p, epoch: heard.append(epoch) or 0.0)
+    assert heard == [0] * 4 + [1] * 4
+
+
+def test_scaled_gradients_move_that_much_less():
+    bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
+    forget, _ = rows(bank.seeds)
+    once = {"optimiser": Optimiser(lr=0.1, batch_size=99), "epochs": 1}
+    factor = torch.rand(bank.parameters["2.weight"].shape, dtype=torch.float64)
+    full, scaled = (
+        fitted(bank, Stream(forget), **once),
+        fitted(bank, Stream(forget), **once, scale={"2.weight": factor}),
+    )
+    for k, v in scaled.parameters.items():
+        expected = (full.parameters[k] - bank.parameters[k]) * (factor if k == "2.weight" else 1)
+        assert (v - bank.parameters[k] - expected).abs().max() < 1e-12
+
+
+def test_passes_run_in_turn_and_may_have_an_optimiser_each():
+    """Two passes with an optimiser each are the two alone, one after the other, as long as one epoch lasts."""
+    bank = trained(seeds=SEEDS[:3])
+    forget, retain = rows(bank.seeds)
+    fast, slow = Optimiser(lr=0.1, momentum=0.9, batch_size=8), Optimiser(lr=0.01, optimiser="adam", batch_size=16)
+    both = fitted(bank, Stream(forget), Stream(retain), optimiser=(fast, slow), epochs=1)
+    first = fitted(bank, Stream(forget), optimiser=fast, epochs=1)
+    # A first pass that never runs, so that the order of the second has the same key.
+    second = fitted(first, Stream(forget, epochs=0), Stream(retain), optimiser=slow, epochs=1)
+    assert same(both, second)
+
+
+def test_streams_that_step_together_add_up_and_the_later_see_the_first():
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    forget, retain = rows(bank.seeds)
+    seen = []
+
+    def loss(batch):
+        seen.append((batch.epoch, batch.first.rows.shape[1], batch.rows.shape[1]))
+        return fit_labels(batch)
+
+    after = fitted(
+        bank, (Stream(retain, weight=0.5), Stream(forget, loss=loss, weight=-0.25, batch_size=10)),
+        optimiser=Optimiser(lr=0.1, batch_size=16),
+    )  # fmt: skip
+    assert seen == [(0, 16, 10), (0, 15, 3), (1, 16, 10), (1, 15, 3)]
+    for m, seed in enumerate(bank.seeds):
+        model = bank.extract(m)
+        optimiser = torch.optim.SGD(model.parameters(), 0.1)
+        kept = [b for p in batches(retain, m, seed, "p/0.0", 16, 2) for b in p]
+        lost = [b for p in batches(forget, m, seed, "p/0.1", 10, 2) for b in p]
+        for keep, lose in zip(kept, lost, strict=True):
+            optimiser.zero_grad()
+            losses = [nn.functional.cross_entropy(model(bank.x[i].double()), bank.labels[i]) for i in (keep, lose)]
+            (0.5 * losses[0] - 0.25 * losses[1]).backward()
+            optimiser.step()
+        for name, value in model.state_dict().items():
+            assert (after.parameters[name][m] - value).abs().max() < 1e-12
+
+
+def test_all_later_streams_of_a_step_see_the_first():
+    bank = trained(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    seen = []
+
+    def loss(batch):
+        seen.append(batch.first.rows.shape[1])
+        return fit_labels(batch)
+
+    fitted(bank, (Stream(retain, batch_size=9), Stream(forget, loss=loss), Stream(forget, loss=loss)), epochs=1)
+    assert seen == [9, 9, 9, 9, 9, 9, 4, 4]
+
+
+def test_a_stream_can_end_early_and_lend_its_logits():
+    bank = trained(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    assert same(fitted(bank, Stream(forget, epochs=0), epochs=3), bank)
+    one = fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=1)
+    assert same(fitted(bank, Stream(forget), Stream(retain), epochs=1), one)
+    assert not same(fitted(bank, Stream(forget, epochs=1), Stream(retain), epochs=2), fitted(one, Stream(retain)))
+    ghost = fitted(bank, (Stream(retain), Stream(forget, loss=None)))
+    assert same(ghost, fitted(bank, Stream(retain)))
+
+
+# ---------------------------------------------------------------- records
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_the_record_of_all_steps_is_the_whole_way(build):
+    bank = fresh(build, SEEDS[:3], dtype=torch.float64)
+    start = bank.copy()
+    retain, forget = masks(bank.seeds)
+    way = bank.train(Rows.where(retain | forget), record=retain | forget)
+    assert way is bank.updates
+    for k, v in bank.parameters.items():
+        assert (v - start.parameters[k] - way[k]).abs().max() < 1e-12
+
+
+def test_the_record_holds_the_steps_that_touched_a_recorded_sample():
+    bank = fresh(seeds=SEEDS[:3], dtype=torch.float64)
+    retain, forget = masks(bank.seeds)
+    record = np.zeros_like(forget)
+    for m in range(2):  # two samples of the first two models; the third model has nothing to record
+        record[m, np.nonzero(forget[m])[0][:2]] = True
+    every = Rows.where(retain | forget)
+    models = [bank.extract(m) for m in range(3)]
+    updates = bank.train(every, record=record)
+    for m, model in enumerate(models):
+        optimiser = torch.optim.SGD(model.parameters(), RECIPE.lr, momentum=0.9, weight_decay=5e-4)
+        expected = {k: torch.zeros_like(v) for k, v in model.named_parameters()}
+        touched = 0
+        for index in (b for p in batches(every, m, bank.seeds[m], "train/0.0", 8, 3) for b in p):
+            before = {k: v.detach().clone() for k, v in model.named_parameters()}
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(model(bank.x[index].double()), bank.labels[index]).backward()
+            optimiser.step()
+            if record[m, index].any():
+                touched += 1
+                for k, v in model.named_parameters():
+                    expected[k] += v.detach() - before[k]
+        assert (touched == 0) == (m == 2)
+        assert touched <= 6
+        assert all((updates[k][m] - v).abs().max() < 1e-12 for k, v in expected.items())
+
+
+def test_a_lone_model_is_recorded_once():
+    pair, alone = (trained(seeds=SEEDS[:n]) for n in (2, 1))
+    assert all(torch.equal(v[0], pair.updates[k][0]) for k, v in alone.updates.items())
+
+
+def test_training_without_a_record_keeps_none():
+    bank = trained(seeds=SEEDS[:2])
+    assert bank.updates is not None
+    bank.train(rows(bank.seeds)[1])
+    assert bank.updates is None

@@ -1,0 +1,190 @@
+"""Image files on disk: torchvision's layouts and folders of the user's own."""
+
+import gzip
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from unlearning import data
+from unlearning.data import cifar10, cifar100, fashion_mnist, image_folder, mnist
+
+
+def idx(values: np.ndarray) -> bytes:
+    """The IDX format: two zero bytes, 8 (unsigned byte), number of axes, their big-endian sizes, the bytes."""
+    return struct.pack(f">BBBB{values.ndim}I", 0, 0, 8, values.ndim, *values.shape) + values.tobytes()
+
+
+def write_idx(folder, train: int, test: int, pack=lambda blob: blob, ending: str = "") -> None:
+    """Images whose top left pixels count from 0 and whose labels are that number mod 10."""
+    folder.mkdir(parents=True)
+    for name, n in (("train", train), ("t10k", test)):
+        images = np.zeros((n, 28, 28), np.uint8)
+        images[:, 0, 0], images[:, 0, 1] = np.arange(n) % 256, np.arange(n) // 256
+        images[:, 27, 2] = 9 if name == "train" else 8
+        for kind, values in (("images-idx3", images), ("labels-idx1", (np.arange(n) % 10).astype(np.uint8))):
+            (folder / f"{name}-{kind}-ubyte{ending}").write_bytes(pack(idx(values)))
+
+
+@pytest.mark.parametrize(("module", "name"), [(mnist, "MNIST"), (fashion_mnist, "FashionMNIST")])
+def test_idx_files_are_read_in_their_order(tmp_path, module, name):
+    write_idx(tmp_path / "files" / name / "raw", 60_000, 10_000)
+    read = module.load(module.Options(data_dir="files"), tmp_path)
+    assert read.x.shape == (70_000, 1, 28, 28)
+    assert read.x.dtype == np.uint8
+    number = np.concatenate([np.arange(60_000), np.arange(10_000)])
+    assert np.array_equal(read.x[:, 0, 0, :2].astype(int) @ [1, 256], number)
+    assert np.array_equal(read.y, number % 10)
+    assert np.array_equal(read.part, np.arange(70_000) >= 60_000)
+    assert np.array_equal(read.x[:, 0, 27, 2], np.where(read.part, 8, 9))
+    assert read.classes == 10
+
+
+def test_wrong_numbers_of_images_are_refused(tmp_path):
+    write_idx(tmp_path / "data" / "MNIST" / "raw", 30, 10)
+    with pytest.raises(ValueError, match="holds 30 training and 10 test images instead of 60000 and 10000"):
+        mnist.load(mnist.Options(), tmp_path)
+
+
+def test_missing_packed_and_cut_idx_files_say_what_to_put_where(tmp_path):
+    sentence = r"MNIST: .*/data must hold MNIST/raw/ with train-images-idx3-ubyte.* gunzip.* set download: true or put"
+    with pytest.raises(ValueError, match=sentence):
+        mnist.load(mnist.Options(), tmp_path)
+    folder = tmp_path / "data" / "MNIST" / "raw"
+    write_idx(folder, 30, 10, gzip.compress, ".gz")
+    with pytest.raises(ValueError, match=sentence):
+        mnist.load(mnist.Options(), tmp_path)
+    for file in list(folder.iterdir()):
+        file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+    cut = folder / "t10k-images-idx3-ubyte"
+    cut.write_bytes(cut.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=sentence):
+        mnist.load(mnist.Options(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("module", "folder", "files"),
+    [
+        (cifar10, "cifar-10-batches-py", [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"]),
+        (cifar100, "cifar-100-python", ["train", "test", "meta"]),
+    ],
+)
+def test_cifar_files_that_are_absent_or_changed_are_never_opened(tmp_path, module, folder, files):
+    sentence = rf"CIFAR10+: {tmp_path}/data must hold {folder}/ with .*set download: true or put them there"
+    with pytest.raises(ValueError, match=sentence):
+        module.load(module.Options(), tmp_path)
+    (tmp_path / "data" / folder).mkdir(parents=True)
+    for file in files:
+        (tmp_path / "data" / folder / file).write_bytes(b"not what it should be")
+    with pytest.raises(ValueError, match=sentence):
+        module.load(module.Options(), tmp_path)
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(ValidationError, match="folder"):
+        cifar10.Options(folder="data")
+
+
+# ---------------------------------------------------------------- folders
+
+
+def picture(path, pixels) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.asarray(pixels, np.uint8)).save(path)
+
+
+def test_a_folder_of_images_is_read_in_sorted_order(tmp_path):
+    for part, name, file, value in (
+        ("train", "dog", "b.png", 10),
+        ("train", "dog", "a.png", 20),
+        ("train", "cat", "deep/z.PNG", 30),
+        ("train", "ant", "x.bmp", 40),
+        ("test", "dog", "q.png", 50),
+    ):
+        picture(tmp_path / "pets" / part / name / file, np.full((5, 7, 3), (value, value + 1, value + 2)))
+    (tmp_path / "pets" / "train" / "cat" / "notes.txt").write_text("not an image")
+    (tmp_path / "pets" / "train" / ".cache").mkdir()
+    read = image_folder.load(image_folder.Options(path="pets", image_size=4), tmp_path)
+    assert read.x.shape == (5, 3, 4, 4)
+    assert read.x[:, :, 0, 0].tolist() == [[v, v + 1, v + 2] for v in (40, 30, 20, 10, 50)]
+    assert (read.x == read.x[:, :, :1, :1]).all()
+    assert read.y.tolist() == [0, 1, 2, 2, 2]
+    assert read.part.tolist() == [0, 0, 0, 0, 1]
+    assert read.classes == 3
+
+
+def test_images_of_the_right_size_keep_every_pixel_and_others_are_averaged(tmp_path):
+    exact = np.random.default_rng(0).integers(256, size=(8, 8, 3), dtype=np.uint8)
+    picture(tmp_path / "train" / "a" / "exact.png", exact)
+    picture(tmp_path / "train" / "b" / "board.png", np.indices((16, 16)).sum(0) % 2 * 255)
+    read = image_folder.load(image_folder.Options(path=".", image_size=8), tmp_path)
+    assert np.array_equal(read.x[0], exact.transpose(2, 0, 1))
+    # A chequered board shrunk with anti-aliasing is grey; without it, it would stay black and white.
+    assert abs(read.x[1].astype(int) - 127).max() < 40
+    grey = image_folder.load(image_folder.Options(path=".", image_size=8, grey=True), tmp_path)
+    assert grey.x.shape == (2, 1, 8, 8)
+    luma = exact @ [0.299, 0.587, 0.114]
+    assert abs(grey.x[0, 0] - luma).max() < 0.51
+
+
+def test_broken_folders_are_refused_with_their_name(tmp_path):
+    options = image_folder.Options(path="pets", image_size=4)
+
+    def refuses(message):
+        with pytest.raises(ValueError, match=message):
+            image_folder.load(options, tmp_path)
+
+    refuses(r"pets/train is not a directory")
+    picture(tmp_path / "pets" / "train" / "cat" / "a.png", np.zeros((4, 4)))
+    refuses(r"pets/train must hold one folder of images for each class")
+    (tmp_path / "pets" / "train" / "dog").mkdir()
+    refuses(r"pets/train/dog holds no image")
+    file = tmp_path / "pets" / "train" / "dog" / "a.jpg"
+    file.write_bytes(b"no image")
+    refuses(r"train/dog/a\.jpg cannot be read as an 8-bit image")
+    file.unlink()
+    Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(file.with_suffix(".png"))
+    refuses(r"train/dog/a\.png cannot be read as an 8-bit image .*wider than 8 bits")
+    picture(file.with_suffix(".png"), np.zeros((4, 4)))
+    picture(tmp_path / "pets" / "test" / "cow" / "a.png", np.zeros((4, 4)))
+    refuses(r"pets/test/cow: train/ has no such class")
+
+
+# ---------------------------------------------------------------- real files
+
+
+def test_real_cifar10_is_the_published_one(real_data, tmp_path):
+    read = cifar10.load(cifar10.Options(data_dir=str(real_data)), tmp_path)
+    assert read.x.shape == (60_000, 3, 32, 32)
+    assert np.bincount(read.part).tolist() == [50_000, 10_000]
+    assert (np.bincount(read.y[:50_000]) == 5000).all()
+    assert (np.bincount(read.y[50_000:]) == 1000).all()
+    # The files hold the pixels channel by channel and row by row, as one run of bytes.
+    assert read.x[50_000:].tobytes() in (real_data / "cifar-10-batches-py" / "test_batch").read_bytes()
+    # Channel means and deviations of the training part as everybody prints them, to their four digits.
+    from unlearning.models import CIFAR10_MEAN, CIFAR10_STD
+
+    train = read.x[:50_000].transpose(1, 0, 2, 3).reshape(3, -1)
+    counts = np.stack([np.bincount(channel, minlength=256) for channel in train])
+    levels = np.arange(256) / 255
+    mean = counts @ levels / counts.sum(1)
+    std = np.sqrt(counts @ levels**2 / counts.sum(1) - mean**2)
+    assert np.allclose(mean, CIFAR10_MEAN, atol=6e-5)
+    assert np.allclose(std, CIFAR10_STD, atol=6e-5)
+    assert data.duplicates(read.x) == []
+
+
+def test_real_mnist_is_the_published_one(real_data, tmp_path):
+    read = mnist.load(mnist.Options(data_dir=str(real_data)), tmp_path)
+    assert read.y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
+    assert read.y[60_000:60_010].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+    train = read.x[:60_000] / np.float32(255)
+    assert abs(train.mean(dtype=np.float64) - 0.1307) < 5e-5
+    assert abs(train.std(dtype=np.float64) - 0.3081) < 5e-5
+    assert data.duplicates(read.x) == []
+    raw = (real_data / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz").read_bytes()
+    assert hashlib.md5(raw).hexdigest() == "9fb629c4189551a2d022fa330f9573f3"
+    assert read.x[60_000:].tobytes() == gzip.decompress(raw)[16:]

@@ -1,0 +1,256 @@
+"""What the files of a user's folder may hold and where they may lie, what is inferred, and what is refused how."""
+
+import shutil
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from external_cases import GOOD, config, memberships, read, save
+from unlearning import imported, study
+from unlearning.artifacts import Data, Logits, Membership
+from unlearning.protocols import external as protocol
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# ---------------------------------------------------------------- what a file may hold
+
+
+def put(name, at, value):
+    changed = GOOD[name].copy()
+    changed[at] = value
+    return changed
+
+
+BAD = [
+    ("logits", GOOD["logits"].astype(np.int64), "float16, float32 or float64"),
+    ("logits", GOOD["logits"][0], r"logits\[None\]"),
+    ("logits", GOOD["logits"][:, :, :1], "two classes"),
+    ("logits", GOOD["logits"][:0], "needs a model"),
+    ("logits", put("logits", (1, 0, 0), np.nan), r"NaN or infinite \(models 1\)"),
+    ("logits", put("logits", (3, 0, 0), np.inf), r"NaN or infinite \(models 3\)"),
+    ("logits", np.full((4, 12, 3), 1e300), "NaN or infinite"),
+    ("logits", np.full((4, 12, 4), 0.25), "probabilities"),
+    ("labels", GOOD["labels"].astype(np.float64), "must be whole numbers"),
+    ("labels", GOOD["labels"][:11], r"shape \[11\], but must be \[12\] or \[4, 12\]"),
+    ("labels", GOOD["labels"] + 1, "from 1 to 3, but must be 0 to 2"),
+    ("labels", GOOD["labels"] - 1, "from -1 to 1"),
+    ("train", GOOD["train"].astype(np.uint8), "mask of bool"),
+    ("train", GOOD["train"].T, r"shape \[12, 4\], but must be \[4, 12\] or \[12\]"),
+    ("train", put("train", (2, slice(0, 3)), False) & ~GOOD["forget"], "forget.npy: forget has 12 entries outside"),
+    ("train", np.zeros((4, 12), bool), "forget.npy: forget has 12 entries outside"),
+    ("forget", np.arange(3), "mask of bool.*indices"),
+    ("forget", GOOD["forget"][:2], r"shape \[2, 12\]"),
+    ("forget", put("forget", (0, 11), True), "1 entries outside.*train.npy"),
+    ("forget", put("forget", 3, False), "empty for model 3"),
+    ("heldout", GOOD["train"], "18 entries in|24 entries in"),
+    ("heldout", np.ones(5, bool), r"shape \[5\]"),
+    ("heldout", (~GOOD["train"]).astype(float), "mask of bool"),
+    ("test", np.ones(11, bool), r"shape \[11\]"),
+    ("test", np.arange(12) < 1, "train.npy: train has 4 entries in .*test.npy"),
+    ("weight", np.full(12, -1.0), "at least 0"),
+    ("weight", np.full(12, np.nan), "finite"),
+    ("weight", np.zeros(12), "not all 0"),
+    ("weight", np.ones(12, int), "floating-point"),
+    ("split", np.zeros(3, int), r"shape \[3\], but must be \[4\]"),
+    ("split", np.zeros(4), "whole numbers"),
+    ("block", np.zeros(4, int), "without split.npy"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), BAD, ids=[f"{i}-{row[0]}" for i, row in enumerate(BAD)])
+def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        read(tmp_path, **{name: value})
+    said = str(caught.value)
+    assert ".npy: " in said
+    field = said.split(".npy: ")[0].rsplit("/", 1)[1]
+    assert said.split(".npy: ", 1)[1].startswith(f"{field} ")
+    assert "\n" not in said
+
+
+def test_what_is_no_array_is_named(tmp_path):
+    read(tmp_path)
+    files = {name: tmp_path / f"{name}.npy" for name in GOOD}
+    for content in (b"", b"no array", GOOD["labels"].tobytes()):
+        (tmp_path / "labels.npy").write_bytes(content)
+        with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
+            imported.read(files, "target")
+    np.save(tmp_path / "labels.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
+        imported.read(files, "target")
+    with (tmp_path / "labels.npy").open("wb") as file:
+        np.savez(file, a=GOOD["labels"])
+    with pytest.raises(ValueError, match=r"labels\.npy: labels is an archive"):
+        imported.read(files, "target")
+
+
+def test_retrained_models_may_say_what_they_saw_or_what_the_originals_saw(tmp_path):
+    kept = GOOD["train"] & ~GOOD["forget"]
+    for train in (kept, GOOD["train"]):
+        _, member, _ = read(tmp_path, "retrain", train=train)
+        assert np.array_equal(member.train, GOOD["train"])
+        assert np.array_equal(member.retain, kept)
+    with pytest.raises(ValueError, match=r"forget\.npy: forget lies partly in .*train\.npy for model 2"):
+        read(tmp_path, "retrain", train=put("train", (2, 3), False))
+
+
+# ---------------------------------------------------------------- what is inferred
+
+
+def test_what_is_given_is_handed_on_as_it_is(tmp_path):
+    weight, heldout = np.arange(12.0), ~GOOD["train"] & (np.arange(12) != 11)
+    split, block = np.array([0, 1, 0, 1]), np.array([3, 3, 5, 5])
+    data, member, logits = read(
+        tmp_path, logits=GOOD["logits"].astype(np.float16), labels=GOOD["labels"].astype(np.uint8), weight=weight,
+        heldout=heldout, split=split, block=block, test=np.arange(12) == 11,
+    )  # fmt: skip
+    expected = {"train": GOOD["train"], "forget": GOOD["forget"], "heldout": heldout, "weight": weight, "split": split,
+                "block": block, "seed": np.arange(4), "shadow": np.zeros(4, bool)}  # fmt: skip
+    for field in fields(Membership):
+        given = getattr(member, field.name)
+        if field.name in expected:
+            np.testing.assert_array_equal(given, expected[field.name], err_msg=field.name)
+        else:
+            assert given is None
+    assert logits.logits.dtype == np.float32
+    np.testing.assert_array_equal(logits.logits, GOOD["logits"].astype(np.float16))
+    assert data.x.shape == (12, 0)
+    assert (data.classes, data.part.tolist()) == (3, [0] * 11 + [1])
+    for name, artifact, kind in (("data", data, Data), ("logits", logits, Logits), ("membership", member, Membership)):
+        artifact.write(tmp_path / "node" / f"{name}.npz")
+        kind.read(tmp_path / "node" / f"{name}.npz")
+
+
+def test_heldout_is_what_another_model_saw_else_all_that_was_not_seen(tmp_path):
+    _, member, _ = read(tmp_path)
+    assert np.array_equal(member.heldout, GOOD["train"][[1, 0, 3, 2]] & ~GOOD["train"])
+    _, member, _ = read(tmp_path, train=GOOD["train"][0], forget=GOOD["forget"][0])
+    assert np.array_equal(member.heldout, np.tile(~GOOD["train"][0], (4, 1)))
+    _, member, _ = read(tmp_path, train=None, heldout=~GOOD["train"])
+    assert np.array_equal(member.train, GOOD["forget"])
+    assert not member.retain.any()
+
+
+def test_swapped_pairs_are_found_by_their_memberships(tmp_path):
+    _, member, _ = read(tmp_path)
+    assert member.split.tolist() == [0, 1, 0, 1]
+    assert member.block.tolist() == [0, 0, 0, 0]
+    rng = np.random.default_rng(4)
+    train, forget = memberships(rng, samples=40, pairs=3, models=2, k=5)
+    order = rng.permutation(12)
+    heldout = forget.reshape(3, 2, 2, 40)[:, ::-1].reshape(12, 40)
+    masks = {"train": train[order], "forget": forget[order], "heldout": heldout[order]}
+    _, member, _ = read(tmp_path, logits=rng.normal(size=(12, 40, 2)), labels=np.zeros(40, int), **masks)
+    pair, side = order // 4, order // 2 % 2
+    for one in range(12):
+        for other in range(12):
+            assert (member.block[one] == member.block[other]) == (pair[one] == pair[other])
+            if pair[one] == pair[other]:
+                assert (member.split[one] == member.split[other]) == (side[one] == side[other])
+    assert set(member.split) == {0, 1}
+    _, member, _ = read(tmp_path, logits=GOOD["logits"], labels=GOOD["labels"],
+                        train=np.ones((4, 12), bool), forget=np.eye(4, 12, dtype=bool), heldout=None)  # fmt: skip
+    assert member.split.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_pairs_that_are_swapped_by_half_are_none(tmp_path, side):
+    train, forget = GOOD["train"], GOOD["forget"]
+    heldout = np.tile(train[[1, 0]] & ~train[:2], (2, 1))
+    heldout[side::2, np.flatnonzero(heldout[side])[0]] = False  # neither seen nor held out
+    both = {name: np.concatenate([mask, np.roll(mask, 1, axis=1)]) for name, mask in
+            (("train", train), ("forget", forget), ("heldout", heldout))}  # fmt: skip
+    _, member, _ = read(tmp_path, logits=np.concatenate([GOOD["logits"]] * 2), **both)
+    assert member.split.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+    assert set(member.block) == {0}
+
+
+def test_labels_of_each_model_are_kept_where_they_differ(tmp_path):
+    data, member, _ = read(tmp_path, labels=np.tile(GOOD["labels"], (4, 1)))
+    assert member.labels is None
+    noisy = np.tile(GOOD["labels"], (4, 1))
+    noisy[0, 0] = 2
+    data, member, _ = read(tmp_path, labels=noisy)
+    assert np.array_equal(member.labels, noisy)
+    assert np.array_equal(data.y, GOOD["labels"])
+
+
+# ---------------------------------------------------------------- where files lie
+
+
+def parts(path, method="mine", named=("mine",)):
+    options = protocol.Options(path=str(path))
+    return protocol.populations(options, method, protocol.methods(options, list(named)))
+
+
+def test_one_method_may_lie_in_the_folder_itself_and_several_in_folders_of_their_own(tmp_path):
+    save(tmp_path, labels=GOOD["labels"])
+    save(tmp_path / "target", logits=GOOD["logits"], train=GOOD["train"], forget=GOOD["forget"])
+    found = parts(tmp_path)
+    assert list(found) == ["target"]
+    assert found["target"].files["labels"] == tmp_path / "labels.npy"
+    for name in ("one", "two"):
+        save(tmp_path / name / "target", logits=GOOD["logits"])
+    save(tmp_path, train=GOOD["train"], forget=GOOD["forget"])
+    save(tmp_path / "two", forget=GOOD["forget"])
+    both = {name: parts(tmp_path, name, ("one", "two"))["target"].files for name in ("one", "two")}
+    assert both["one"]["forget"] == tmp_path / "forget.npy"
+    assert both["two"]["forget"] == tmp_path / "two/forget.npy"
+    assert both["two"]["logits"] == tmp_path / "two/target/logits.npy"
+
+
+def test_populations_lend_memberships_to_those_with_the_same_models(tmp_path):
+    save(tmp_path / "target", **GOOD)
+    save(tmp_path / "shadow", **GOOD)
+    for name in ("original", "retrain", "shadow_original"):
+        save(tmp_path / name, logits=GOOD["logits"], labels=GOOD["labels"])
+    found = parts(tmp_path)
+    lent = {name: found[name].files["train"].parent.name for name in found}
+    assert lent == {"target": "target", "shadow": "shadow", "original": "target", "retrain": "target",
+                    "shadow_original": "shadow"}  # fmt: skip
+    assert parts(tmp_path, "none")["target"] == found["original"]
+    assert parts(tmp_path, "retrain")["target"] == found["retrain"]
+    assert "shadow" not in parts(tmp_path, "retrain")
+
+
+def test_retrained_models_of_another_number_share_one_forget_set_only(here):
+    one = np.tile(GOOD["train"][0], (4, 1)), np.tile(GOOD["forget"][0], (4, 1))
+    save("logits/target", **{**GOOD, "train": one[0], "forget": one[1]})
+    save("logits/retrain", logits=GOOD["logits"][:3], labels=GOOD["labels"])
+    files = parts("logits")["retrain"].files
+    assert imported.read(files, "retrain")[1].forget.shape == (3, 12)
+    save("logits/target", **GOOD)
+    with pytest.raises(ValueError, match=r"target/train\.npy: train has shape \[4, 12\].*retrain/logits\.npy"):
+        imported.read(files, "retrain")
+
+
+@pytest.mark.parametrize(
+    ("edit", "named", "words"),
+    [
+        (lambda root: shutil.rmtree(root), ["mine"], "there is no such folder"),
+        (lambda root: shutil.rmtree(root / "target"), ["mine"], "target: there is no such folder"),
+        (lambda root: (root / "target/logits.npy").unlink(), ["mine"], r"target/logits\.npy: this file is missing"),
+        (lambda root: (root / "target/labels.npy").unlink(), ["mine"], r"target/labels\.npy: this file is missing"),
+        (lambda root: (root / "target/forget.npy").unlink(), ["mine"], r"target/forget\.npy: this file is missing"),
+        (
+            lambda root: (root / "target/train.npy").unlink(),
+            ["mine"],
+            r"train\.npy: this file is missing, and so is held",
+        ),
+        (lambda root: save(root / "target", lables=GOOD["labels"]), ["mine"], r"lables\.npy: .*did you mean 'labels'"),
+        (lambda root: None, ["mine", "yours"], "mine/target: there is no such folder"),
+        (lambda root: None, ["mine", "retrain"], r"retrain: logits\.npy is missing"),
+        (lambda root: None, ["shadow"], "shadow is a population, not a method"),
+    ],
+)
+def test_a_folder_that_lacks_something_is_refused_before_anything_runs(here, edit, named, words):
+    save("logits/target", **GOOD)
+    edit(here / "logits")
+    with pytest.raises(study.StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
+        study.read(config(named), "own.yaml")

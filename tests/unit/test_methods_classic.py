@@ -1,0 +1,160 @@
+"""The adapter for a function of a user's own."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bank_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
+from unlearning.keyed import seed_of
+from unlearning.methods.classic import loader
+from unlearning.streams import Rows
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def user(tmp_path):
+    """Write a function to a file and return the options that name it."""
+
+    def write(source, **options):
+        path = tmp_path / "mine.py"
+        path.write_text("import random\nimport numpy as np\nimport torch\nSEEN = []\n" + source)
+        return {"file": str(path), **options}
+
+    return write
+
+
+def test_the_weights_that_it_returns_are_kept(user):
+    bank = trained(conv, SEEDS[:3])
+    options = user(
+        "def unlearn(model, retain_loader, forget_loader):\n"
+        "    with torch.no_grad():\n"
+        "        for value in model.state_dict().values():\n"
+        "            value.add_(1)\n"
+        "    return model\n"
+    )
+    after = unlearned(bank, "classic", **options)
+    assert all(torch.equal(v, state(bank)[k] + 1) for k, v in state(after).items())
+
+
+def test_a_copy_may_be_returned_and_another_name_given(user):
+    bank = trained(seeds=SEEDS[:3])
+    options = user(
+        "import copy\n"
+        "def mine(model, retain_loader, forget_loader):\n"
+        "    other = copy.deepcopy(model)\n"
+        "    torch.nn.init.zeros_(other[0].weight)\n"
+        "    return other\n",
+        function="mine",
+    )
+    after = unlearned(bank, "classic", **options)
+    assert (after.parameters["0.weight"] == 0).all()
+    assert torch.equal(after.parameters["2.weight"], bank.parameters["2.weight"])
+
+
+RECORDER = (
+    "def unlearn(model, retain, forget{extra}):\n"
+    "    loaders = [retain, forget{extra}]\n"
+    "    weight = torch.cat([torch.cat([x[:, :1] * 1000 + y[:, None] for x, y in loader]) for loader in loaders])\n"
+    "    with torch.no_grad():\n"
+    "        model[0].weight.zero_()\n"
+    "        model[0].weight.view(-1)[: min(54, len(weight))] = weight[:54, 0]\n"
+    "    assert model.training and model[0].weight.requires_grad\n"
+    "    return model\n"
+)
+
+
+def code(bank, index):
+    """One number that identifies a sample and its label."""
+    return bank.x[index, 0] * 1000 + bank.labels[index]
+
+
+@pytest.mark.parametrize("extra", ["", ", val"])
+def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
+    """31 kept and 13 forgotten samples, and 10 more of the kept for validation, fill 54 weights."""
+    bank = trained(seeds=SEEDS[:3])
+    after = unlearned(bank, "classic", **user(RECORDER.format(extra=extra), batch_size=7, validation=10 / 31))
+    retain, forget = masks(bank.seeds)
+    for m in range(3):
+        found = after.parameters["0.weight"][m].flatten()
+        assert torch.equal(found[:31].sort().values, code(bank, retain[m]).sort().values)
+        assert torch.equal(found[31:44].sort().values, code(bank, forget[m]).sort().values)
+        if extra:
+            assert set(found[44:].tolist()) <= set(code(bank, retain[m]).tolist())
+            assert len(set(found[44:].tolist())) == 10
+        else:
+            assert (found[44:] == 0).all()
+
+
+def test_the_order_is_shuffled_and_the_model_s_own(user):
+    bank = trained(seeds=SEEDS[:3])
+    options = user(RECORDER.format(extra=""), batch_size=7)
+    after = unlearned(bank, "classic", **options)
+    retain, _ = masks(bank.seeds)
+    orders = after.parameters["0.weight"].flatten(1)
+    assert not torch.equal(orders[0, :31], code(bank, retain[0]))
+    assert same(unlearned(part(bank, [2, 0]), "classic", **options), after, slots_b=[2, 0])
+
+
+def test_it_equals_a_loop_of_one_s_own():
+    """`classic_function.py` by hand, on the batches of torch's DataLoader seeded the same way."""
+    bank = trained(seeds=SEEDS[:2])
+    retain, forget = masks(bank.seeds)
+    after = unlearned(bank, "classic")
+    for m, seed in enumerate(bank.seeds):
+        model = bank.extract(m).train()
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        for sign, i, mask in ((-1, 1, forget), (1, 0, retain)):
+            for x, y in loader(bank, m, Rows.where(mask), 64, seed_of(seed_of(seed, "classic"), i)):
+                optimiser.zero_grad()
+                (sign * nn.functional.cross_entropy(model(x), y)).backward()
+                optimiser.step()
+        assert all(torch.equal(after.parameters[k][m], v) for k, v in model.state_dict().items())
+    assert largest_gap(after, bank) > 1e-3
+
+
+def test_global_generators_are_seeded_for_it_and_put_back(user):
+    bank = trained(seeds=SEEDS[:3])
+    options = user(
+        "def unlearn(model, retain, forget):\n"
+        "    with torch.no_grad():\n"
+        "        model[0].bias[:3] = torch.tensor([torch.rand(()), np.random.rand(), random.random()])\n"
+        "    return model\n"
+    )
+    torch.manual_seed(5), np.random.seed(5), random.seed(5)
+    expected = torch.rand(2).tolist(), np.random.rand(), random.random()
+    torch.manual_seed(5), np.random.seed(5), random.seed(5)
+    first = unlearned(bank, "classic", **options)
+    assert (torch.rand(2).tolist(), np.random.rand(), random.random()) == expected
+    assert same(first, unlearned(bank, "classic", **options))
+    draws = first.parameters["0.bias"][:, :3]
+    assert len(set(draws.flatten().tolist())) == 9
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def unlearn(model, retain, forget):\n    pass\n", r"must return the Sequential .* it returned NoneType"),
+        ("def unlearn(model, retain, forget):\n    return model[0]\n", "it returned Linear"),
+        (
+            "def unlearn(model, retain, forget):\n    return model[:2]\n",
+            "must not change the architecture: tensor '2.weight'",
+        ),
+        ("def unlearn(model):\n    return model\n", r"must take \(model, retain_loader, forget_loader\)"),
+        ("def unlearn(model, a, b, c, d):\n    return model\n", r"must take \(model, retain_loader, forget_loader\)"),
+        ("def other(model, retain, forget):\n    return model\n", "there is no function 'unlearn'"),
+    ],
+)
+def test_what_cannot_be_used_is_said(user, source, message):
+    options = user(source)
+    with pytest.raises(ValueError, match=message) as error:
+        unlearned(trained(seeds=SEEDS[:2]), "classic", **options)
+    assert "mine.py" in str(error.value)
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(ValueError, match=r"nowhere\.py: there is no such file"):
+        unlearned(trained(mlp, SEEDS[:2]), "classic", file="nowhere.py")

@@ -1,0 +1,141 @@
+"""The two winners of the competition, each against a plain loop."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import log_softmax
+
+from bank_cases import SEEDS, conv, mlp, rows, same, trained, unlearned
+from plain_loop import Plain, assert_plain
+from unlearning.methods import competition_first, competition_second
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return trained(seeds=SEEDS[:2], dtype=torch.float64)
+
+
+FIRST = {
+    "epochs": 3,
+    "temperature": 1.3,
+    "flatten": {"lr": 0.05, "batch_size": 5},
+    "contrast": {"lr": 0.02, "batch_size": 5},
+    "repair": {"lr": 0.03, "batch_size": 8},
+    "contrast_batch_size": 12,
+}
+
+
+def test_first(bank):
+    """31 retained rows in batches of 12 for 3 batches of 5 forgotten ones per round: the readers run in step."""
+
+    def loop(bank, m):
+        plain = Plain(bank, m, lr=0.05, momentum=0.9)
+        for index in plain.read("forget", "unlearn/flatten/0.0", 5, 1)[0]:
+            uniform = torch.full((len(index), 4), 0.25, dtype=torch.float64)
+            plain.step(nn.functional.kl_div(log_softmax(plain.logits(index), -1), uniform, reduction="batchmean"))
+        away = torch.optim.SGD(plain.model.parameters(), lr=0.02, momentum=0.9)
+        repair = torch.optim.SGD(plain.model.parameters(), lr=0.03, momentum=0.9, weight_decay=0.01)
+        lost, beside = plain.read("forget", "unlearn/0.0", 5, 3), plain.read("retain", "unlearn/0.1", 12, 3)
+        kept = plain.read("retain", "unlearn/1.0", 8, 3)
+        for epoch, rate in enumerate((1, 0.75, 0.25)):  # (1 + cos(π e/3))/2
+            away.param_groups[0]["lr"] = 0.02 * rate
+            for lose, keep in zip(lost[epoch], beside[epoch], strict=True):
+                similarity = plain.logits(lose) @ plain.logits(keep).detach().T / 1.3
+                plain.step(-log_softmax(similarity, -1).mean(), away)
+            for index in kept[epoch]:
+                plain.step(plain.loss(index), repair)
+        return plain
+
+    assert_plain(bank, "competition_first", loop, **FIRST)
+
+
+def test_first_keeps_the_submitted_values_that_a_study_does_not_set():
+    options = competition_first.Options(**FIRST)
+    assert options.contrast.momentum == 0.9
+    assert options.contrast.schedule == "cosine"
+    assert options.repair.weight_decay == 0.01
+
+
+def test_flattening_brings_the_forget_set_to_the_uniform_answer(bank):
+    flat = unlearned(bank, "competition_first", epochs=0, flatten={"lr": 0.1, "batch_size": 1})
+    forget, _ = rows(bank.seeds)
+    for m in range(2):
+        before, after = (torch.from_numpy(b.logits(forget.index[m])[m]) for b in (bank, flat))
+        assert log_softmax(after, -1).mean() > log_softmax(before, -1).mean()
+
+
+# ---------------------------------------------------------------- second place
+
+
+def coldest_by_loop(bank, m, share):
+    """Weights with the smallest |∂(CE(subset of retain) − CE(forget))|, layer by layer, by a backward pass."""
+    forget, retain = rows(bank.seeds)
+    subset = retain.sample(len(forget), bank.seeds, "competition_second")
+    model = bank.extract(m).eval()
+    for which, sign in ((subset, 1), (forget, -1)):
+        index = torch.from_numpy(which.index[m])
+        batch = bank.read([m], index.unsqueeze(0))
+        (sign * nn.functional.cross_entropy(model(batch.x[0]), batch.labels[0])).backward()
+    cold = {}
+    for name, value in model.named_parameters():
+        size = value.grad.abs().flatten()
+        cold[name] = (size <= size.sort().values[round(share * len(size)) - 1]).view_as(value)
+    return cold
+
+
+@pytest.mark.parametrize(("build", "expected"), [(mlp, ["0.weight", "2.weight"]), (conv, ["0.weight"])])
+def test_second_restarts_the_coldest_weights(build, expected):
+    bank = trained(build, SEEDS[:2], dtype=torch.float64)
+    assert competition_second.layers(bank) == expected
+    restarted = unlearned(bank, "competition_second", epochs=0, restart=0.4)
+    noise = bank.noise("competition_second")
+    for m in range(2):
+        cold = coldest_by_loop(bank, m, 0.4)
+        for name, value in restarted.parameters.items():
+            before, after = bank.parameters[name][m], value[m]
+            if name not in expected:
+                assert torch.equal(after, before)
+                continue
+            changed = after != before
+            # Dead units have no gradient at all: among equal weights any may be chosen.
+            assert (changed <= cold[name]).all()
+            assert changed.sum() == round(0.4 * changed.numel())
+            fan_out = before.shape[0] * before[0, 0].numel()
+            assert (after - noise[name][m] * (2 / fan_out) ** 0.5)[changed].abs().max() < 1e-12
+
+
+def test_second_by_a_plain_loop(bank):
+    restarted = unlearned(bank, "competition_second", epochs=0, restart=0.4)
+
+    def loop(_, m):
+        plain = Plain(restarted, m, lr=0.1, momentum=0.9, weight_decay=0.01)
+        fresh = {k: v[m] != bank.parameters[k][m] for k, v in restarted.parameters.items()}
+        for rate, epoch in zip((0.5, 1, 2 / 3, 1 / 3), plain.read("retain", "unlearn/0.0", 8, 4), strict=True):
+            plain.optimiser.param_groups[0]["lr"] = 0.1 * rate
+            for index in epoch:
+                plain.optimiser.zero_grad()
+                plain.loss(index).backward()
+                for name in ("0.weight", "2.weight"):
+                    value = dict(plain.model.named_parameters())[name]
+                    value.grad[~fresh[name]] *= 0.2
+                plain.optimiser.step()
+        return plain
+
+    options = {"lr": 0.1, "weight_decay": 0.01, "batch_size": 8, "epochs": 4, "restart": 0.4, "kept_rate": 0.2}
+    rates = [competition_second.Options(lr=1).rate(e, 4) for e in range(4)]
+    assert rates == pytest.approx([0.5, 1, 2 / 3, 1 / 3], abs=1e-15)
+    assert_plain(bank, "competition_second", loop, **options)
+
+
+def test_second_without_restart_and_with_full_rate_only_finetunes(bank):
+    schedule = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "epochs": 1}
+    plain = unlearned(bank, "finetune", **schedule)
+    assert same(unlearned(bank, "competition_second", **schedule, restart=0, kept_rate=1), plain)
+
+
+@pytest.mark.parametrize(("epochs", "rates"), [(1, [1]), (2, [1, 1 / 2]), (5, [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])])
+def test_the_learning_rate_of_the_second_is_a_triangle(epochs, rates):
+    options = competition_second.Options(lr=2.0)
+    assert [options.rate(e, epochs) for e in range(epochs)] == pytest.approx([2 * r for r in rates], abs=1e-15)

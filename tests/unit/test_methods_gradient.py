@@ -1,0 +1,186 @@
+"""Methods that train: each against a plain loop over the same batches, and the identities between them."""
+
+from itertools import chain, islice
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from bank_cases import SEEDS, largest_gap, mean_loss, part, rows, same, trained, unlearned
+from plain_loop import Plain, assert_plain
+from unlearning.methods import l1_sparse, neggrad_plus
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def bank():
+    return trained(seeds=SEEDS[:2], dtype=torch.float64)
+
+
+SGD = {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}
+
+
+def test_finetune(bank):
+    def loop(bank, m):
+        plain = Plain(bank, m, **SGD)
+        for epoch in plain.read("retain", "unlearn/0.0", 8, 2):
+            for index in epoch:
+                plain.step(plain.loss(index))
+        return plain
+
+    assert_plain(bank, "finetune", loop, **SGD, batch_size=8, epochs=2)
+
+
+def test_neggrad(bank):
+    def loop(bank, m):
+        plain = Plain(bank, m, lr=0.01)
+        for epoch in plain.read("forget", "unlearn/0.0", 8, 3):
+            for index in epoch:
+                plain.step(-plain.loss(index))
+        return plain
+
+    assert_plain(bank, "neggrad", loop, lr=0.01, batch_size=8, epochs=3)
+
+
+@pytest.mark.parametrize("pass_over", ["retain", "forget"])
+def test_neggrad_plus(bank, pass_over):
+    """31 retained rows in batches of 8 make 4 steps, 13 forgotten ones in batches of 5 make 3."""
+
+    def loop(bank, m):
+        plain = Plain(bank, m, lr=0.02)
+        first = pass_over == "retain"
+        kept = chain(*plain.read("retain", f"unlearn/0.{int(not first)}", 8, 9))
+        lost = chain(*plain.read("forget", f"unlearn/0.{int(first)}", 5, 9))
+        for keep, lose in islice(zip(kept, lost, strict=False), 8 if first else 6):
+            plain.step(0.8 * plain.loss(keep) - 0.2 * plain.loss(lose))
+        return plain
+
+    options = {"lr": 0.02, "momentum": 0, "batch_size": 8, "forget_batch_size": 5, "epochs": 2, "beta": 0.8}
+    assert_plain(bank, "neggrad_plus", loop, **options, pass_over=pass_over)
+
+
+def test_ga_plus(bank):
+    def loop(bank, m):
+        plain = Plain(bank, m, lr=0.03, momentum=0.5)
+        for epoch in plain.read("forget", "unlearn/ascent/0.0", 8, 2):
+            for index in epoch:
+                plain.step(-plain.loss(index))
+        plain.optimiser = torch.optim.SGD(plain.model.parameters(), lr=0.02, momentum=0.5)
+        for epoch in plain.read("retain", "unlearn/0.0", 16, 2):
+            for index in epoch:
+                plain.step(plain.loss(index))
+        return plain
+
+    options = {"lr": 0.03, "momentum": 0.5, "batch_size": 8, "epochs": 2}
+    assert_plain(bank, "ga_plus", loop, **options, refine_lr=0.02, refine_batch_size=16, refine_epochs=2)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "strengths"),
+    [("decay", [0.02, 0.015, 0.01, 0.005]), ("increase", [0, 0.01, 0.02, 0.03]), ("constant", [0.02] * 4)],
+)
+def test_l1_sparse(bank, schedule, strengths):
+    options = {**SGD, "batch_size": 8, "epochs": 4, "alpha": 0.02, "penalty_schedule": schedule}
+    settings = l1_sparse.Options(**options)
+    assert [settings.strength(e) for e in range(4)] == pytest.approx(strengths, abs=1e-15)
+
+    def loop(bank, m):
+        plain = Plain(bank, m, **SGD)
+        for strength, epoch in zip(strengths, plain.read("retain", "unlearn/0.0", 8, 4), strict=True):
+            for index in epoch:
+                size = sum(v.abs().sum() for v in plain.model.parameters())
+                plain.step(plain.loss(index) + strength * size)
+        return plain
+
+    assert_plain(bank, "l1_sparse", loop, **options)
+
+
+def test_npo(bank):
+    def loop(bank, m):
+        plain, original = Plain(bank, m, lr=0.05), bank.extract(m)
+        losing = chain(*plain.read("forget", "unlearn/0.0", 8, 3))
+        keeping = chain(*plain.read("retain", "unlearn/0.1", 8, 3))
+        for lose, keep in zip(losing, keeping, strict=False):
+            x, y = plain.x[lose], plain.y[lose]
+            now, then = (
+                nn.functional.cross_entropy(model(x), y, reduction="none") for model in (plain.model, original)
+            )
+            preference = -2 / 0.7 * torch.log(1 / (1 + torch.exp(-0.7 * (now - then.detach()))))
+            plain.step(preference.mean() + 0.5 * plain.loss(keep))
+        return plain
+
+    assert_plain(bank, "npo", loop, lr=0.05, batch_size=8, epochs=3, beta=0.7, retain_weight=0.5)
+
+
+# ---------------------------------------------------------------- identities
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("neggrad_plus", {"beta": 1}),
+        ("l1_sparse", {"alpha": 0}),
+        ("ga_plus", {"epochs": 0, "refine_epochs": 3, "refine_lr": 0.05, "refine_batch_size": 8}),
+    ],
+)
+def test_what_is_finetuning_in_disguise_is_it_bit_by_bit(bank, name, options):
+    single = part(bank, [0, 1], dtype=torch.float32)
+    single.parameters = {k: v.float() for k, v in single.parameters.items()}
+    shared = {**SGD, "batch_size": 8, "epochs": 3}
+    assert same(unlearned(single, name, **{**shared, **options}), unlearned(single, "finetune", **shared))
+
+
+def test_neggrad_plus_without_retain_is_neggrad(bank):
+    shared = {**SGD, "batch_size": 8, "epochs": 2}
+    only = unlearned(bank, "neggrad_plus", **shared, beta=0, pass_over="forget")
+    assert same(only, unlearned(bank, "neggrad", **shared))
+
+
+def test_npo_starts_as_gradient_ascent_and_then_holds_back(bank):
+    step = {"lr": 0.01, "batch_size": 99}
+    first = [unlearned(bank, name, **step, momentum=0, epochs=1) for name in ("npo", "neggrad")]
+    assert largest_gap(*first) < 1e-12
+    forget, _ = rows(bank.seeds)
+    far = [unlearned(bank, "npo", **step, epochs=60, beta=beta) for beta in (0.01, 1, 10)]
+    reached = np.array([mean_loss(b, forget) for b in far])
+    assert (np.diff(reached, axis=0) < 0).all()
+
+
+@pytest.mark.parametrize("name", ["neggrad", "neggrad_plus", "ga_plus", "npo"])
+def test_ascent_raises_the_loss_on_forget(name):
+    bank = trained()
+    forget, _ = rows(bank.seeds)
+    options = {"beta": 0.5} if name == "neggrad_plus" else {"refine_epochs": 0} if name == "ga_plus" else {}
+    after = unlearned(bank, name, **options)
+    assert (mean_loss(after, forget) > mean_loss(bank, forget)).all()
+
+
+def test_repair_lowers_the_loss_on_retain():
+    bank = trained()
+    _, retain = rows(bank.seeds)
+    for name in ("finetune", "ftfinal", "l1_sparse"):
+        assert (mean_loss(unlearned(bank, name), retain) < mean_loss(bank, retain)).all(), name
+    hurt = unlearned(bank, "ga_plus", refine_epochs=0)
+    assert (mean_loss(unlearned(bank, "ga_plus"), retain) < mean_loss(hurt, retain)).all()
+
+
+def test_the_penalty_makes_weights_smaller_the_more_the_stronger():
+    bank = trained()
+    sizes = [
+        sum(float(v.abs().sum()) for v in unlearned(bank, "l1_sparse", alpha=alpha).parameters.values())
+        for alpha in (0, 0.01, 0.1)
+    ]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+@pytest.mark.parametrize("name", ["finetune", "neggrad", "neggrad_plus", "ga_plus", "l1_sparse", "npo", "ftfinal"])
+def test_no_epochs_no_change(bank, name):
+    off = {"epochs": 0, **({"refine_epochs": 0} if name == "ga_plus" else {})}
+    assert same(unlearned(bank, name, **off), bank)
+
+
+def test_beta_must_be_a_share():
+    with pytest.raises(ValueError, match="less than or equal to 1"):
+        neggrad_plus.Options(beta=1.5)

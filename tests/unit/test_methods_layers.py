@@ -1,0 +1,65 @@
+"""Methods that touch some layers only, and those that start over."""
+
+import pytest
+import torch
+
+from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, part, rows, same, state, trained, unlearned
+from unlearning.keyed import seed_of
+
+
+@pytest.mark.parametrize("name", ["ftfinal", "retrfinal"])
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_only_the_head_changes_and_no_statistic(name, build):
+    bank = trained(build, SEEDS[:3])
+    after = unlearned(bank, name)
+    changed = [k for k, v in state(after).items() if not torch.equal(v, state(bank)[k])]
+    assert changed == bank.head
+
+
+def test_retrfinal_forgets_the_old_head_and_ftfinal_starts_from_it():
+    bank = trained(seeds=SEEDS[:3])
+    other = bank.copy()
+    for name in bank.head:
+        other.parameters[name] = torch.zeros_like(other.parameters[name])
+    assert same(unlearned(bank, "retrfinal"), unlearned(other, "retrfinal"))
+    assert not same(unlearned(bank, "ftfinal"), unlearned(other, "ftfinal"))
+    start = unlearned(bank, "retrfinal", epochs=0)
+    assert not torch.equal(start.parameters["4.weight"], bank.parameters["4.weight"])
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_retrain_is_training_on_retain_from_new_seeds(build):
+    bank = trained(build, SEEDS[:3])
+    seeds = [seed_of(seed, "retrain/0") for seed in bank.seeds]
+    again = fresh(build, seeds)
+    again.train(rows(bank.seeds)[1])
+    assert same(unlearned(bank, "retrain"), again)
+
+
+def test_retrained_models_owe_nothing_to_the_original():
+    bank = trained(seeds=SEEDS[:3])
+    ruined = part(bank, [0, 1, 2])
+    ruined.parameters = {k: torch.full_like(v, torch.nan) for k, v in ruined.parameters.items()}
+    assert same(unlearned(ruined, "retrain"), unlearned(bank, "retrain"))
+
+
+def test_another_draw_is_another_population():
+    bank = trained(seeds=SEEDS[:3])
+    first, again, second = (unlearned(bank, "retrain", draw=draw) for draw in (0, 0, 1))
+    assert same(first, again)
+    assert not any(torch.equal(v[m], second.parameters[k][m]) for k, v in first.parameters.items() for m in range(3))
+    assert set(first.seeds).isdisjoint(second.seeds)
+
+
+def test_retrain_from_the_same_start_has_the_seeds_of_the_original():
+    bank = trained(seeds=SEEDS[:3])
+    again = fresh(seeds=SEEDS[:3])
+    again.train(rows(SEEDS[:3])[1])
+    assert same(unlearned(bank, "retrain", same_start=True), again)
+
+
+def test_retrain_follows_the_recipe():
+    bank = trained(seeds=SEEDS[:3])
+    bank.recipe = RECIPE.model_copy(update={"lr": 0.0})
+    untouched = fresh(seeds=[seed_of(seed, "retrain/0") for seed in bank.seeds])
+    assert same(unlearned(bank, "retrain"), untouched)

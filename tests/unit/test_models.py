@@ -1,0 +1,336 @@
+"""Architectures: sizes as published, pieces by hand, and equality of stacked and single models."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+from unlearning import models
+from unlearning.models import CIFAR10_MEAN, CIFAR10_STD, cnn, linear, mlp, resnet18, resnet_cifar, swin_s
+
+SCRIPTS = Path(models.__file__).parents[2]
+CIFAR = (3, 32, 32)
+
+
+def build(module, shape, classes=10, seed=0, **options) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return module.build(module.Options(**options), shape, classes)
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def images(*shape: int, seed=0) -> torch.Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(("depth", "published"), [(20, 0.27), (32, 0.46), (44, 0.66), (56, 0.85), (110, 1.7)])
+def test_cifar_resnets_have_the_size_that_he_et_al_print(depth, published):
+    model = build(resnet_cifar, CIFAR, depth=depth)
+    digits = 1 if published == 1.7 else 2
+    assert round(parameters(model) / 1e6, digits) == published
+    layers = [m for m in model.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    assert len(layers) == depth
+
+
+def test_resnet18_has_11_17_million_parameters():
+    model = build(resnet18, CIFAR)
+    # Stem and head; per stage three 3 × 3 convolutions of its width and one from the width before; three
+    # projections; two numbers per channel of each of 20 batch norms.
+    widths = (64, 128, 256, 512)
+    stem, head = 3 * 64 * 9, 512 * 10 + 10
+    stages = sum(9 * w * (3 * w + before) for w, before in zip(widths, (64, 64, 128, 256), strict=True))
+    projections = 64 * 128 + 128 * 256 + 256 * 512
+    norms = 2 * (64 + 4 * sum(widths) + 128 + 256 + 512)
+    assert parameters(model) == stem + head + stages + projections + norms == 11_173_962
+    assert parameters(build(resnet18, CIFAR, norm="group")) == 11_173_962
+    assert parameters(build(resnet18, CIFAR, classes=100)) == 11_173_962 + 513 * 90
+
+
+def test_small_models_have_the_size_of_their_layers():
+    assert parameters(build(linear, (64,))) == 65 * 10
+    assert parameters(build(mlp, (64,), hidden=(128, 64))) == 65 * 128 + 129 * 64 + 65 * 10
+    assert parameters(build(mlp, (1, 28, 28), hidden=(512, 256, 128))) == 567_434
+    sizes = {norm: parameters(build(cnn, CIFAR, norm=norm)) for norm in ("batch", "group", "none")}
+    weights = 27 * 16 + 144 * 32 + 288 * 64 + 65 * 10
+    assert sizes == {"batch": weights + 2 * 112, "group": weights + 2 * 112, "none": weights + 112}
+
+
+# ---------------------------------------------------------------- shape of every model
+
+SMALL = [
+    (linear, (64,), {}),
+    (linear, (1, 8, 8), {}),
+    (mlp, (64,), {}),
+    (mlp, CIFAR, {"hidden": [16], "activation": "tanh"}),
+    (cnn, CIFAR, {}),
+    (cnn, (1, 28, 28), {"norm": "group", "mean": [0.1307], "std": [0.3081]}),
+    (cnn, (1, 8, 8), {"norm": "none", "channels": [4], "mean": [0.3], "std": [0.4]}),
+    (resnet_cifar, CIFAR, {}),
+    (resnet_cifar, (1, 28, 28), {"depth": 8, "norm": "group", "mean": [0.1307], "std": [0.3081]}),
+    (resnet18, CIFAR, {"norm": "group"}),
+]
+
+
+@pytest.mark.parametrize(("module", "shape", "options"), SMALL)
+def test_logits_come_from_a_linear_head_that_is_named(module, shape, options):
+    model = build(module, shape, classes=7, **options).double().eval()
+    x = images(5, *shape)
+    logits = model(x)
+    assert logits.shape == (5, 7)
+    head = model.get_submodule(model.head)
+    assert isinstance(head, nn.Linear)
+    assert {n for n in model.state_dict() if n.startswith(f"{model.head}.")} == {
+        f"{model.head}.weight",
+        f"{model.head}.bias",
+    }
+    with torch.no_grad():
+        head.weight.zero_()
+        head.bias.copy_(torch.arange(7))
+    assert torch.equal(model(x), torch.arange(7, dtype=torch.float64).expand(5, 7))
+
+
+@pytest.mark.parametrize(("module", "shape", "options"), SMALL)
+def test_the_same_seed_gives_the_same_model_and_training_draws_nothing(module, shape, options):
+    first, second = (build(module, shape, seed=3, **options) for _ in range(2))
+    other = build(module, shape, seed=4, **options)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(next(first.parameters()), next(other.parameters()))
+    before = torch.get_rng_state()
+    first.train()(images(4, *shape).float())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_an_mlp_is_a_plain_chain_and_equals_matrix_products():
+    model = build(mlp, (2, 3), hidden=(5, 4)).double()
+    assert [type(layer) for layer in model] == [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]
+    assert [type(layer) for layer in build(mlp, (6,), hidden=(5,))] == [nn.Linear, nn.ReLU, nn.Linear]
+    x = images(8, 2, 3) - 0.5
+    by_hand = x.reshape(8, 6)
+    for layer in (model[1], model[3]):
+        by_hand = (by_hand @ layer.weight.T + layer.bias).clamp(min=0)
+    assert torch.allclose(model(x), by_hand @ model[5].weight.T + model[5].bias, rtol=0, atol=1e-14)
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def test_images_are_standardised_inside_and_constants_are_not_saved():
+    model = build(cnn, CIFAR, norm="none").double()
+    assert not [name for name in model.state_dict() if "mean" in name or "std" in name]
+    x = images(4, *CIFAR)
+    mean, std = (torch.tensor(v, dtype=torch.float32).double().view(3, 1, 1) for v in (CIFAR10_MEAN, CIFAR10_STD))
+    plain = build(cnn, CIFAR, norm="none", mean=[0.0], std=[1.0]).double()
+    plain.load_state_dict(model.state_dict())
+    assert torch.allclose(model(x), plain((x - mean) / std), rtol=0, atol=1e-13)
+    assert not torch.allclose(model(x), plain(x), atol=1e-3)
+
+
+def test_a_padded_shortcut_keeps_every_second_pixel_and_adds_zero_channels():
+    from unlearning.models._resnet import PaddedShortcut
+
+    x = images(2, 16, 8, 8)
+    y = PaddedShortcut(16, 32)(x)
+    assert y.shape == (2, 32, 4, 4)
+    assert torch.equal(y[:, 8:24], x[:, :, ::2, ::2])
+    assert not y[:, :8].any()
+    assert not y[:, 24:].any()
+
+
+@pytest.mark.parametrize("module", [resnet_cifar, resnet18])
+def test_a_residual_network_with_silent_blocks_passes_its_input_on(module):
+    # With the second norm of every block set to zero, only stem, shortcuts and head are left.
+    model = build(module, CIFAR).double().eval()
+    for block in model.blocks:
+        nn.init.zeros_(block.norm2.weight)
+    x = images(3, *CIFAR)
+    y = torch.relu(model.norm(model.stem(model.standardise(x))))
+    for block in model.blocks:
+        y = torch.relu(block.shortcut(y))
+    assert torch.allclose(model(x), model.linear(y.mean((2, 3))), rtol=0, atol=1e-12)
+    assert y.shape[2:] == ((8, 8) if module is resnet_cifar else (4, 4))
+
+
+def test_cifar_resnet_starts_with_the_variance_of_he_et_al():
+    model = build(resnet_cifar, CIFAR, depth=56)
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d) and layer.weight.numel() > 30_000:
+            # Variance 2 / (inputs × 9); its relative standard error for n normal draws is √(2/n).
+            n = layer.weight.numel()
+            ratio = layer.weight.var().item() * layer.in_channels * 9 / 2
+            assert abs(ratio - 1) < 5 * (2 / n) ** 0.5
+
+
+@pytest.mark.parametrize("module", [cnn, resnet_cifar, resnet18])
+def test_group_norm_makes_samples_independent_and_batch_norm_does_not(module):
+    x = images(4, *CIFAR)
+    for norm, independent in (("group", True), ("batch", False)):
+        model = build(module, CIFAR, norm=norm).double().train()
+        alone = torch.cat([model(x[i : i + 2]) for i in (0, 2)])
+        assert torch.allclose(model(x), alone, rtol=0, atol=1e-10) is independent
+
+
+# ---------------------------------------------------------------- stacked models
+
+STACKED = [
+    (mlp, (64,), {}),
+    (cnn, (3, 8, 8), {"norm": "batch"}),
+    (cnn, (3, 8, 8), {"norm": "group"}),
+    (resnet_cifar, (3, 8, 8), {"norm": "batch"}),
+    (resnet_cifar, (3, 8, 8), {"norm": "group"}),
+    (resnet18, (3, 8, 8), {"norm": "batch"}),
+]
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(("module", "shape", "options"), STACKED)
+def test_stacked_models_equal_a_loop(module, shape, options, training):
+    n = 2 if module is resnet18 else 3
+    singles = [build(module, shape, seed=i, **options).double() for i in range(n)]
+    for i, model in enumerate(singles):  # statistics that differ between models and from their start
+        model.train()
+        model(images(6, *shape, seed=50 + i))
+        model.train(training)
+    skeleton = copy.deepcopy(singles[0])
+    weights, _ = stack_module_state(singles)
+    names = [name for name in singles[0].state_dict() if name not in weights]
+    buffers = {name: torch.stack([model.state_dict()[name] for model in singles]) for name in names}
+    x = images(n, 5, *shape, seed=9)
+
+    stacked = vmap(lambda w, b, v: functional_call(skeleton, {**w, **b}, (v,)))(weights, buffers, x)
+    loop = torch.stack([model(v) for model, v in zip(singles, x, strict=True)])
+
+    scale = loop.abs().max()
+    assert (stacked - loop).abs().max() < 1e-11 * scale
+    assert bool(names) is (options.get("norm") == "batch")
+    for name in names:
+        after = torch.stack([model.state_dict()[name] for model in singles])
+        assert torch.allclose(buffers[name].double(), after.double(), rtol=1e-12, atol=1e-12)
+        if name.endswith("num_batches_tracked"):
+            assert buffers[name].tolist() == [2 if training else 1] * n
+
+
+@pytest.mark.parametrize(
+    ("module", "options"), [(cnn, {"norm": "group"}), (resnet_cifar, {"norm": "group", "depth": 8})]
+)
+def test_gradients_of_single_samples_equal_a_loop(module, options):
+    model = build(module, (3, 8, 8), **options).double()
+    weights = {name: value.detach() for name, value in model.named_parameters()}
+    x, y = images(4, 3, 8, 8), torch.arange(4)
+
+    def loss(w, v, label):
+        return nn.functional.cross_entropy(functional_call(model, w, (v[None],)), label[None])
+
+    each = vmap(grad(loss), in_dims=(None, 0, 0))(weights, x, y)
+    for i in range(4):
+        model.zero_grad()
+        nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
+        for name, value in model.named_parameters():
+            assert torch.allclose(each[name][i], value.grad, rtol=0, atol=1e-10 * (1 + value.grad.abs().max()))
+
+
+# ---------------------------------------------------------------- options and files
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "message"),
+    [
+        (resnet_cifar, {"depth": 18}, "depth 18 is not 6 k"),
+        (resnet_cifar, {"depth": 2}, "depth 2 is not 6 k"),
+        (resnet18, {"norm": "none"}, "'batch' or 'group'"),
+        (cnn, {"mean": [0.5], "std": [0.2, 0.2]}, "mean and std must have one number each"),
+        (cnn, {"mean": [0.5], "std": [0.0]}, "std be positive"),
+        (cnn, {"channels": []}, "channels"),
+        (mlp, {"hidden": [0]}, "hidden"),
+        (linear, {"hidden": [3]}, "hidden"),
+    ],
+)
+def test_impossible_options_are_refused(module, options, message):
+    with pytest.raises(ValidationError, match=message):
+        module.Options(**options)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "options", "message"),
+    [
+        (cnn, (64,), {}, r"needs images \[channels, height, width\], not samples of shape \(64,\)"),
+        (resnet18, (1, 28, 28), {}, r"mean and std have 3 numbers but the images 1 channel"),
+        (cnn, CIFAR, {"norm": "group", "groups": 6}, "groups: 16 channels cannot be cut into 6"),
+        (swin_s, (1, 28, 28), {}, "swin_s needs images with 3 channels"),
+        (swin_s, (64,), {}, "swin_s needs images with 3 channels"),
+    ],
+)
+def test_models_that_do_not_fit_the_samples_say_so(module, shape, options, message):
+    with pytest.raises(ValueError, match=message):
+        build(module, shape, **options)
+
+
+def test_options_are_checked_without_torch():
+    code = (
+        "import sys; from unlearning.models import cnn, linear, mlp, resnet18, resnet_cifar, swin_s\n"
+        "for module in (cnn, linear, mlp, resnet18, resnet_cifar, swin_s): module.Options()\n"
+        "print([m for m in ('torch', 'torchvision', 'safetensors', 'numpy') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------- Swin
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> tuple[Path, dict[str, torch.Tensor]]:
+    """Random Swin-S weights with a head of 4 classes, in torchvision's names and half precision."""
+    from safetensors.torch import save_file
+
+    model = build(swin_s, CIFAR, classes=4, seed=1)
+    state = {
+        name: value.half() if value.is_floating_point() else value for name, value in model.swin.state_dict().items()
+    }
+    path = tmp_path_factory.mktemp("swin") / "swin.safetensors"
+    save_file(state, path)
+    return path, state
+
+
+def test_swin_takes_weights_from_a_file_and_its_head_only_if_asked(checkpoint):
+    path, state = checkpoint
+    fresh = build(swin_s, CIFAR, classes=7, weights=str(path), image_size=32)
+    assert fresh.head == "swin.head"
+    assert fresh.get_submodule(fresh.head).weight.shape == (7, 768)
+    for name, value in state.items():
+        if not name.startswith("head."):
+            assert torch.equal(fresh.swin.state_dict()[name], value.to(fresh.swin.state_dict()[name].dtype)), name
+    kept = build(swin_s, CIFAR, classes=4, weights=str(path), keep_head=True)
+    assert torch.equal(kept.swin.head.weight, state["head.weight"].float())
+    with pytest.raises(ValueError, match=r"swin\.safetensors: these weights do not fit swin_s with 7 classes"):
+        build(swin_s, CIFAR, classes=7, weights=str(path), keep_head=True)
+
+
+def test_swin_resizes_draws_nothing_in_training_and_has_the_published_size():
+    model = build(swin_s, (3, 16, 16), classes=1000, image_size=64)
+    assert round(parameters(model) / 1e6, 1) == 49.6  # torchvision's documentation: 49,606,258
+    x = images(2, 3, 16, 16).float()
+    assert model.resize(x).shape == (2, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(model.train()(x), model.train()(x))
+        assert torch.allclose(model.train()(x), model.eval()(x))
+    assert not [name for name in model.state_dict() if not name.startswith("swin.")]
+
+
+def test_unreadable_swin_weights_are_named(tmp_path):
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(b"no tensors here")
+    for path in (broken, tmp_path / "absent.safetensors"):
+        with pytest.raises(ValueError, match=rf"swin_s: .*{path.name} is no safetensors file"):
+            build(swin_s, CIFAR, weights=str(path))

@@ -1,0 +1,328 @@
+"""DP-SGD against the mechanism written out by hand, exact privacy curves, and the bank's own promises."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from opacus.accountants import PRVAccountant, RDPAccountant
+from scipy.special import ndtr
+from torch import nn
+from torch.func import functional_call
+
+from unlearning import private
+from unlearning.bank import Bank
+from unlearning.models import cnn, mlp
+from unlearning.recipe import Privacy, Recipe
+from unlearning.streams import Rows, crop_and_flip
+
+HUGE = 1e9
+
+
+def perceptron():
+    return mlp.build(mlp.Options(hidden=(7,)), (5,), 3)
+
+
+def convolutional(norm="group"):
+    return cnn.build(cnn.Options(channels=(4, 8), norm=norm, groups=2, mean=(0.5,), std=(0.2,)), (1, 8, 8), 3)
+
+
+def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dtype=torch.float64, **recipe):
+    """A bank on random data, and rows that differ between models with equal seeds having equal rows."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((samples, *shape)), rng.integers(0, 3, samples)
+    rows = Rows(np.stack([np.random.default_rng(seed).permutation(samples)[:k] for seed in seeds]))
+    recipe = Recipe(**{"batch_size": 8, "epochs": 3, "dp": {"epsilon": 8}} | recipe)
+    return Bank.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
+
+
+def by_hand(bank, m, rows, recipe, *, clip=math.inf):
+    """Noiseless DP-SGD of model m from its Poisson batches, one sample's gradient at a time."""
+    state = {k: v.clone() for k, v in bank.state(m)[0].items()}
+    leaves = [v.requires_grad_() for v in state.values()]
+    steps = recipe.build(leaves)
+    per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
+    for step, (x, labels) in enumerate(private.batches(bank, m, rows.index[m], recipe)):
+        total = [torch.zeros_like(v) for v in leaves]
+        for one, label in zip(x, labels, strict=True):
+            loss = nn.functional.cross_entropy(functional_call(bank.model, state, (one[None],)), label[None])
+            gradient = torch.autograd.grad(loss, leaves)
+            norm = math.sqrt(sum(float((g**2).sum()) for g in gradient))
+            total = [t + g * min(1.0, clip / (norm + 1e-6)) for t, g in zip(total, gradient, strict=True)]
+        for leaf, t in zip(leaves, total, strict=True):
+            leaf.grad = t / (rows.index.shape[1] // per_epoch)
+        steps.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs)
+        steps.step()
+    return {k: v.detach() for k, v in state.items()}
+
+
+def assert_same(bank, m, expected):
+    for name, value in expected.items():
+        torch.testing.assert_close(bank.parameters[name][m], value, rtol=1e-9, atol=1e-11)
+
+
+# ---------------------------------------------------------------- the mechanism
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimiser": "sgd", "lr": 0.5},
+        {"optimiser": "sgd", "lr": 0.2, "momentum": 0.9, "weight_decay": 0.01, "schedule": "cosine"},
+        {"optimiser": "rmsprop", "lr": 0.01, "schedule": "multistep", "milestones": (1, 2)},
+        {"optimiser": "adam", "lr": 0.01},
+    ],
+)
+def test_without_clipping_and_noise_it_is_the_plain_optimiser_on_the_same_batches(settings):
+    bank, rows = make(dp={"epsilon": 8, "max_grad_norm": HUGE}, **settings)
+    expected = [by_hand(bank, m, rows, bank.recipe) for m in range(3)]
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        assert_same(bank, m, expected[m])
+
+
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
+def test_each_samples_gradient_is_clipped_over_all_parameters_together(build, shape):
+    # At 0.8 some gradients are clipped and some are not.
+    bank, rows = make(build, shape=shape, lr=0.3, dp={"epsilon": 8, "max_grad_norm": 0.8})
+    clipped = [by_hand(bank, m, rows, bank.recipe, clip=0.8) for m in range(3)]
+    free = by_hand(bank, 0, rows, bank.recipe)
+    always = by_hand(bank, 0, rows, bank.recipe, clip=1e-3)
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        assert_same(bank, m, clipped[m])
+    name = next(iter(free))
+    assert not torch.allclose(clipped[0][name], free[name], rtol=1e-3)
+    assert not torch.allclose(clipped[0][name], always[name], rtol=1e-3)
+
+
+def test_a_lone_sample_moves_the_weights_by_lr_times_the_norm():
+    bank, rows = make(k=1, batch_size=1, epochs=1, lr=0.5, dp={"epsilon": 8, "max_grad_norm": 0.01})
+    before = {k: v.clone() for k, v in bank.parameters.items()}
+    private.descend(bank, rows, bank.recipe, 0.0)
+    for m in range(3):
+        norm = math.sqrt(sum(float(((v[m] - before[k][m]) ** 2).sum()) for k, v in bank.parameters.items()))
+        assert norm <= 0.5 * 0.01 * (1 + 1e-12)
+        assert norm == pytest.approx(0.5 * 0.01, rel=1e-4)
+
+
+def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_model():
+    def linear():
+        model = nn.Sequential(nn.Linear(200, 100, bias=False))
+        model.head = "0"
+        return model
+
+    bank = Bank.create(
+        linear, np.zeros((40, 200), np.float32), np.zeros(40, np.int64), [1, 2],
+        recipe=Recipe(lr=0.3, batch_size=8, epochs=3, dp={"epsilon": 8, "max_grad_norm": 0.7}),
+    )  # fmt: skip
+    before = bank.parameters["0.weight"].clone()
+    # Without inputs there are no gradients: 15 steps of noise alone.
+    private.descend(bank, Rows(np.tile(np.arange(40), (2, 1))), bank.recipe, 1.3)
+    moved = (bank.parameters["0.weight"] - before).flatten(1).double()
+    expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
+    weights = moved.shape[1]
+    for one in moved:
+        assert float(one.std()) == pytest.approx(expected, rel=4 / math.sqrt(2 * weights))
+        assert abs(float(one.mean())) < 4 * expected / math.sqrt(weights)
+    assert abs(float(torch.corrcoef(moved)[0, 1])) < 4 / math.sqrt(weights)
+
+
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
+def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
+    bank, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
+    sizes = [len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)]
+    assert 0 in sizes
+    assert len(sizes) == 16
+    expected = by_hand(bank, 0, rows, bank.recipe, clip=1.0)
+    noisy = bank.copy()
+    private.descend(bank, rows, bank.recipe, 0.0)
+    assert_same(bank, 0, expected)
+    accountant = private.descend(noisy, rows, bank.recipe, 1.0)
+    assert accountant.history == [(1.0, 0.5, 16)]
+    assert all(v.isfinite().all() for v in noisy.parameters.values())
+
+
+# ---------------------------------------------------------------- the batches
+
+
+def test_samples_are_drawn_independently_at_the_stated_rate():
+    bank, rows = make(samples=200, k=190, batch_size=20, epochs=200)
+    sizes = np.array([len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)])
+    steps, rate = 2000, 1 / 10  # ⌈190/20⌉ steps in an epoch
+    variance = 190 * rate * (1 - rate)
+    assert len(sizes) == steps
+    assert sizes.mean() == pytest.approx(190 * rate, abs=4 * math.sqrt(variance / steps))
+    # Binomial: neither 0 as in a fixed batch nor doubled. By a normal approximation of the variance's own spread.
+    assert sizes.var(ddof=1) == pytest.approx(variance, rel=4 * math.sqrt(2 / steps))
+
+
+def test_49_steps_per_epoch_are_49():
+    """1 / (1 / 49) is less than 49 in floating point."""
+    bank, rows = make(samples=49, k=49, batch_size=1, epochs=1, dp={"epsilon": 8})
+    bank.train(rows)
+    assert bank.privacy["steps"] == len(list(private.batches(bank, 0, rows.index[0], bank.recipe))) == 49
+
+
+def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
+    x = np.arange(200, dtype=np.uint8).reshape(200, 1)
+    labels = np.stack([np.arange(200) % 10, np.arange(200) % 7])
+    build = lambda: mlp.build(mlp.Options(hidden=(4,)), (1,), 10)  # noqa: E731
+    rows = Rows(np.stack([np.arange(0, 100), np.arange(50, 150)]))
+    bank = Bank.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
+    for m, modulus in enumerate((10, 7)):
+        seen = set()
+        for values, own in private.batches(bank, m, rows.index[m], bank.recipe):
+            sample = (values[:, 0] * 255).round().long()
+            assert torch.equal(values[:, 0], sample.float() / 255)
+            assert torch.equal(own, sample % modulus)
+            assert len(sample.unique()) == len(sample)
+            seen |= set(sample.tolist())
+        assert seen <= set(rows.index[m].tolist())
+        assert len(seen) > 90
+
+
+def test_augmented_images_are_shifts_of_the_drawn_ones():
+    bank, rows = make(convolutional, shape=(1, 8, 8), epochs=1, dtype=torch.float32)
+    options = [(i, j, flip) for i in range(9) for j in range(9) for flip in range(2)]
+    plain = private.batches(bank, 0, rows.index[0], bank.recipe)
+    used = set()
+    for (x, _), (moved, _) in zip(
+        plain, private.batches(bank, 0, rows.index[0], bank.recipe.model_copy(update={"augment": "crop_flip"})),
+        strict=True,
+    ):  # fmt: skip
+        for one, seen in zip(x, moved, strict=True):
+            every = crop_and_flip(one.expand(1, 162, 1, 8, 8), np.array([options], np.uint8))[0]
+            (at,) = torch.nonzero((every == seen).flatten(1).all(1), as_tuple=True)
+            assert len(at) == 1
+            used.add(int(at))
+    assert len(used) > 10
+
+
+# ---------------------------------------------------------------- the budget
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 32.0, 600.0])
+def test_full_batches_keep_the_budget_by_the_exact_curve_of_the_gaussian_mechanism(epsilon):
+    """Balle and Wang (2018), theorem 8: T steps at sensitivity 1 are one Gaussian with μ = √T/σ."""
+    steps, delta = 30, 1e-5
+    mu = math.sqrt(steps) / private.noise_multiplier(Privacy(epsilon=epsilon, delta=delta), 1.0, steps)
+
+    def spent(e):
+        # e^e Φ(·) in log space would be needed only far below the deltas compared here.
+        tail = ndtr(-mu / 2 - e / mu)
+        return ndtr(mu / 2 - e / mu) - (math.exp(e) * tail if tail > 0 else 0.0)
+
+    assert spent(epsilon) <= delta
+    # Rényi accounting is loose, but by less than a quarter.
+    assert spent(0.75 * epsilon) > delta
+
+
+@pytest.mark.filterwarnings("ignore:Optimal order")
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_tighter_accountant_confirms_the_budget_of_poisson_batches(epsilon):
+    accountant = PRVAccountant()
+    accountant.history = [(private.noise_multiplier(Privacy(epsilon=epsilon), 0.1, 200), 0.1, 200)]
+    assert 0.85 * epsilon < accountant.get_epsilon(1e-5, eps_error=0.02) <= epsilon
+
+
+def test_more_budget_needs_less_noise_and_more_steps_need_more():
+    noise = [private.noise_multiplier(Privacy(epsilon=e), 0.1, 200) for e in (0.5, 2, 8, 32, 150)]
+    assert all(a > 1.2 * b for a, b in pairwise(noise))
+    assert private.noise_multiplier(Privacy(epsilon=2), 0.1, 400) > 1.1 * noise[1]
+    assert private.noise_multiplier(Privacy(epsilon=2), 0.05, 200) < 0.9 * noise[1]
+    assert private.noise_multiplier(Privacy(epsilon=2, delta=1e-3), 0.1, 200) < 0.9 * noise[1]
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 32.0])
+def test_training_reports_what_it_spent(epsilon):
+    bank, rows = make(dp={"epsilon": epsilon, "delta": 1e-4, "max_grad_norm": 0.6})
+    bank.train(rows)
+    report = bank.privacy
+    assert 0.95 * epsilon <= report["epsilon"] <= epsilon
+    assert report == report | {"delta": 1e-4, "max_grad_norm": 0.6, "sample_rate": 1 / 3, "steps": 9}
+    accountant = RDPAccountant()
+    accountant.history = [(report["noise_multiplier"], 1 / 3, 9)]
+    assert report["epsilon"] == accountant.get_epsilon(1e-4)
+
+
+def test_an_impossible_budget_is_refused():
+    bank, rows = make(dp={"epsilon": 0.01})
+    with pytest.raises(ValueError, match=r"dp\.epsilon: 0\.01 .* out of reach in 9 steps"):
+        bank.train(rows)
+
+
+# ---------------------------------------------------------------- the bank's promises
+
+
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, (1, 8, 8))])
+def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, shape):
+    settings = {"shape": shape, "optimiser": "rmsprop", "lr": 0.01, "dtype": torch.float32}
+    trained = {}
+    for seeds in ((3, 5, 8), (8,), (5, 3), (3, 3)):
+        torch.manual_seed(sum(seeds))  # The global generator plays no part, ...
+        bank, rows = make(build, seeds, **settings)
+        state = torch.get_rng_state()
+        private.descend(bank, rows, bank.recipe, 1.0)
+        assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
+        for m, seed in enumerate(seeds):
+            own = {k: v[m].clone() for k, v in bank.parameters.items()}
+            expected = trained.setdefault(seed, own)
+            assert all(torch.equal(own[k], expected[k]) for k in own)
+    assert not torch.equal(next(iter(trained[3].values())), next(iter(trained[5].values())))
+
+
+def test_the_banks_model_is_left_without_hooks_or_marks():
+    bank, rows = make()
+    names = {name: set(vars(parameter)) for name, parameter in bank.model.named_parameters()}
+    weights = {k: v.clone() for k, v in bank.model.state_dict().items()}
+    private.descend(bank, rows, bank.recipe, 1.0)
+    for layer in bank.model.modules():
+        assert not layer._forward_hooks | layer._backward_hooks
+        assert not hasattr(layer, "activations")
+    assert names == {name: set(vars(parameter)) for name, parameter in bank.model.named_parameters()}
+    assert all(torch.equal(v, weights[k]) for k, v in bank.model.state_dict().items())
+    assert all(not v.requires_grad for v in bank.parameters.values())
+
+
+def test_batch_normalisation_is_refused_before_anything_moves():
+    bank, rows = make(lambda: convolutional("batch"), shape=(1, 8, 8))
+    before = {k: v.clone() for k, v in bank.parameters.items()}
+    with pytest.raises(ValueError, match=r"batch normalisation mixes the samples .* norm: group"):
+        bank.train(rows)
+    assert all(torch.equal(v, before[k]) for k, v in bank.parameters.items())
+
+
+def test_other_layers_that_opacus_cannot_train_are_refused():
+    class Biased(nn.Linear):
+        def __init__(self):
+            super().__init__(5, 3)
+            self.register_buffer("shift", torch.zeros(3))
+
+    def build():
+        model = nn.Sequential(Biased())
+        model.head = "0"
+        return model
+
+    bank, rows = make(build)
+    with pytest.raises(ValueError, match=r"dp: Opacus cannot train this model .*buffers.* choose another model"):
+        bank.train(rows)
+
+
+def test_digits_are_learned_the_better_the_less_noise():
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    rows = Rows(np.stack([np.random.default_rng(m).permutation(1797)[:640] for m in range(2)]))
+    unseen = np.setdiff1d(np.arange(1797), rows.index)
+    recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=128, epochs=12, dp={"epsilon": 8})
+    accuracy = []
+    for noise in (0.7, 8.0):
+        bank = Bank.create(
+            lambda: mlp.build(mlp.Options(), (64,), 10), (x / 16).astype(np.float32), y, [0, 1], recipe=recipe
+        )
+        private.descend(bank, rows, recipe, noise)
+        accuracy.append((bank.logits(unseen).argmax(-1) == y[unseen]).mean())
+    assert accuracy[0] > 0.9
+    assert accuracy[1] < accuracy[0] - 0.1

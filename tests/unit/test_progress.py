@@ -1,0 +1,143 @@
+"""Progress counts what is there, estimates from what was measured, and never gets in the way."""
+
+import io
+import math
+import time
+
+import pytest
+
+from unlearning import progress
+from unlearning.files import write_json
+
+
+def specs(root, **nodes):
+    return [str(root / stage / f"{label}-{i:010x}" / "spec.json") for stage, labels in nodes.items()
+            for i, label in enumerate(labels)]  # fmt: skip
+
+
+def finish(path, seconds):
+    write_json(path, {"seconds": {"function": seconds, "process": seconds}})
+
+
+def test_it_counts_and_names_what_was_finished_last(tmp_path):
+    paths = specs(tmp_path, train=["clean", "noisy"], unlearn=["noisy-ssd"])
+    watch = progress.Watch(paths, 0.0)
+    assert not watch.look(1.0)
+    finish(paths[1], 4.0)
+    assert watch.look(2.0)
+    assert watch.line().startswith("[1 of 3] train noisy · ")
+    for path in (paths[0], paths[2]):
+        finish(path, 1.0)
+    assert watch.look(3.0)
+    assert watch.line() == "[3 of 3] unlearn noisy-ssd"
+
+
+def test_the_rest_is_estimated_from_measured_seconds_and_the_speed_so_far(tmp_path):
+    paths = specs(tmp_path, train=["a"] * 5)
+    watch = progress.Watch(paths, 100.0)
+    assert math.isnan(watch.left())
+    finish(paths[0], 8.0)
+    finish(paths[1], 12.0)
+    watch.look(110.0)
+    # 20 job-seconds in 10 seconds: two at a time; three jobs of 10 s are left
+    assert watch.left() == pytest.approx(15.0)
+
+
+def test_jobs_of_the_same_name_count_before_others_of_their_stage(tmp_path):
+    paths = specs(tmp_path, unlearn=["ssd", "ssd", "scrub", "scrub"])
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 1.0)
+    finish(paths[2], 9.0)
+    watch.look(10.0)
+    assert watch.left() == pytest.approx(10.0)
+
+
+def test_a_stage_not_seen_yet_is_scaled_by_its_weight(tmp_path):
+    paths = specs(tmp_path, train=["a"], metrics=["a"])
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 3.0)
+    watch.look(3.0)
+    assert watch.left() == pytest.approx(3.0 * progress.WEIGHTS["metrics"] / progress.WEIGHTS["train"])
+
+
+def test_what_was_there_before_tells_how_long_jobs_take_but_not_how_fast_this_run_is(tmp_path):
+    paths = specs(tmp_path, train=["a"] * 4)
+    finish(paths[0], 100.0)
+    watch = progress.Watch(paths, 0.0)
+    assert watch.there == 1
+    assert math.isnan(watch.left())
+    finish(paths[1], 100.0)
+    watch.look(50.0)
+    assert watch.left() == pytest.approx(100.0)
+
+
+def test_a_file_that_is_made_anew_counts_as_missing_meanwhile(tmp_path):
+    paths = specs(tmp_path, train=["a", "b"])
+    for path in paths:
+        finish(path, 1.0)
+    watch = progress.Watch(paths, 0.0)
+    (tmp_path / "train" / "b-0000000001" / "spec.json").unlink()
+    assert watch.look(1.0)
+    assert len(watch.ready) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"seconds": null}', '{"seconds": {"function": "x"}}'])
+def test_a_damaged_spec_counts_as_done_in_no_time(tmp_path, content):
+    paths = specs(tmp_path, train=["a"])
+    watch = progress.Watch(paths, 0.0)
+    path = tmp_path / "train" / "a-0000000000" / "spec.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    watch.look(1.0)
+    assert watch.line() == "[1 of 1] train a"
+
+
+def test_many_jobs_are_looked_through_quickly(tmp_path):
+    paths = specs(tmp_path, train=["a"] * 3000)
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 1.0)
+    started = time.process_time()
+    watch.look(1.0)
+    watch.line()
+    assert time.process_time() - started < 0.5
+
+
+def test_the_watch_prints_plain_lines_from_a_daemon(tmp_path):
+    paths, stream = specs(tmp_path, train=["a", "b"]), io.StringIO()
+    thread = progress.watch(paths, stream=stream, every=0.01)
+    assert thread.daemon
+    for path in paths:
+        finish(path, 1.0)
+    deadline = time.monotonic() + 10
+    while "[2 of 2]" not in stream.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "2 of 2 parts are to be made."
+    assert lines[-1].startswith("[2 of 2] train ")
+    assert not any(character in stream.getvalue() for character in "\r\x1b")
+
+
+def test_a_stream_that_is_closed_ends_the_watch_silently(tmp_path):
+    stream = io.StringIO()
+    stream.close()
+    thread = progress.watch(specs(tmp_path, train=["a"]), stream=stream, every=0.01)
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_the_end_shows_the_headline_and_where_the_page_lies(tmp_path):
+    stream = io.StringIO()
+    progress.close("digits", tmp_path, stream)
+    assert stream.getvalue() == ""
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "digits" / "headline.txt").write_text("Q is high\n", encoding="utf-8")
+    progress.close("digits", tmp_path, stream)
+    assert stream.getvalue() == f"\nQ is high\n\nReport: {tmp_path / 'digits' / 'report.html'}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3, "less than 10 s"), (38, "about 40 s"), (120, "about 2 min"), (3500, "about 58 min"), (9000, "about 2.5 h")],
+)
+def test_spoken_times(seconds, text):
+    assert progress.spoken(seconds) == text

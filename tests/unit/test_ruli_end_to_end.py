@@ -1,0 +1,195 @@
+"""RULI from a study's text to its numbers, by the functions of the scripts, in one process and in seconds."""
+
+import importlib.util
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unlearning import plan, source, study, tables
+from unlearning.artifacts import Logits, Membership
+from unlearning.selection import Selection
+
+STUDY = {
+    "study": "tiny",
+    "batch": 4,
+    "defaults": {
+        "data": {"name": "digits", "size": 180, "test_size": 30, "label_noise": 0.3},
+        "model": {"name": "mlp", "hidden": [16]},
+        "recipe": {"epochs": 3, "lr": 0.2, "batch_size": 32},
+        "protocol": {"name": "ruli", "target_size": 24, "shadow_blocks": 4, "select_from": "halves"},
+        "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}},
+        "controls": True,
+    },
+    "scenarios": {
+        "halves": {
+            "protocol": {"name": "lira_selection", "pairs": 5},
+            "methods": ["none"],
+            "metrics": {"vulnerability": {"density": "gaussian", "fpr": 0.2, "band": 0.4, "agreement": 0.2}},
+        },
+        "random": {},
+        "mixed": {"protocol": {"target_set": "vulnerable_and_protected", "target_size": 15}, "methods": ["none"]},
+        "canary": {"protocol": {"target_set": "canary", "canary_rate": 0.5}, "methods": ["none"]},
+    },
+}
+
+
+def run(made: plan.Plan) -> None:
+    """Make every node in the working directory, parents first."""
+    maker = {path: node for nodes in made.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    scripts = {stage: script(stage) for stage, nodes in made.nodes.items() if nodes}
+
+    def make(node: plan.Node) -> None:
+        paths = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
+        for path in paths:
+            if not Path(path).exists():
+                make(maker[path])
+        outputs = {role: path for role, path in node.outputs.items() if role != "spec"}
+        known = {**node.inputs, **outputs, "settings": node.settings, "place": node.place}
+        function = scripts[node.stage]
+        function(**{name: known[name] for name in inspect.signature(function).parameters if name in known})
+
+    for case in made.cases:
+        make(maker[case.metrics])
+
+
+def script(stage: str):
+    spec = importlib.util.spec_from_file_location(f"stage_{stage}", source.SCRIPTS / f"{stage}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, stage)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The plan, and the folder in which all of it was made."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("run")
+    found = plan.make(study.read(STUDY, "study.yaml"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run(found)
+    return found, folder
+
+
+def numbers(made, scenario: str, method: str) -> dict[tuple[str, str, str], dict]:
+    found, folder = made
+    (case,) = [c for c in found.cases if (c.scenario.name, c.method) == (scenario, method)]
+    return {(r["attack"], r["metric"], r["setting"]): r for r in tables.read_rows(folder / case.metrics)}
+
+
+def test_every_scenario_and_method_has_its_numbers(made):
+    for case in made[0].cases:
+        found = numbers(made, case.scenario.name, case.method)
+        if case.scenario.name == "halves":
+            assert {metric for _, metric, _ in found} >= {"highly_memorized", "less_memorized"}
+            continue
+        for name in ("privacy", "trained"):
+            assert 0 <= found["ruli", f"{name}_auc", ""]["value"] <= 1, (case.scenario.name, case.method)
+        assert found["blind", "label_overlap", ""]["n"] > 0
+        assert found["", "accuracy", "role=forget"]["n"] >= 24
+        # only what retrains, or is compared with it, has an efficacy
+        assert np.isnan(found["ruli", "efficacy_auc", ""]["value"]) == (case.scenario.name in ("mixed", "canary"))
+    assert ("ruli", "privacy_auc", "target=protected") in numbers(made, "mixed", "none")
+
+
+def test_the_selection_chose_the_targets(made):
+    found, folder = made
+    (node,) = found.nodes["selection"].values()
+    chosen = Selection.read(folder / node.outputs["selection"], 210)
+    for scenario, kinds in (("mixed", ("vulnerable", "protected")), ("canary", ("vulnerable",))):
+        (case,) = [c for c in found.cases if c.scenario.name == scenario]
+        members = [Membership.read(folder / path) for path in case.splits]
+        asked = members[0].weight > 0
+        size = 15 if scenario == "mixed" else 24
+        assert [int((asked & getattr(chosen, kind)).sum()) for kind in kinds] == [size] * len(kinds)
+        assert asked.sum() == size * len(kinds)
+        assert [bool(m.shadow.all()) for m in members] == [False, True]
+
+
+def test_every_population_is_trained_and_unlearned_as_it_was_drawn(made):
+    found, folder = made
+    cases = {c.method: c for c in found.cases if c.scenario.name == "random"}
+    drawn = [len(Membership.read(folder / path).seed) for path in cases["none"].splits]
+    assert drawn == [3, 12]
+    logits = {method: [Logits.read(folder / path).logits for path in case.unlearned] for method, case in cases.items()}
+    for method, made_by in logits.items():
+        assert [len(part) for part in made_by] == drawn, method
+        assert cases[method].originals == cases["none"].unlearned
+    # originals stay as they are under none only, and a control shares no model with the retrained
+    for one, other in (("none", "finetune"), ("none", "retrain"), ("retrain", "retrain_control")):
+        assert not any(np.array_equal(a, b) for a, b in zip(logits[one], logits[other], strict=True))
+
+
+def names(config) -> dict[str, set[str]]:
+    return {stage: set(nodes) for stage, nodes in plan.make(study.read(config, "study.yaml")).nodes.items()}
+
+
+def scenarios(**changes) -> dict:
+    return {**STUDY, "scenarios": {**STUDY["scenarios"], **changes}}
+
+
+def test_a_selection_is_shared_by_its_content_not_by_its_name():
+    before = names(STUDY)
+    renamed = scenarios(halves=None, other=STUDY["scenarios"]["halves"])
+    del renamed["scenarios"]["halves"]
+    renamed["defaults"] = {**STUDY["defaults"], "protocol": {**STUDY["defaults"]["protocol"], "select_from": "other"}}
+    assert names(renamed) == before
+    halves = STUDY["scenarios"]["halves"]
+    stricter = scenarios(halves={**halves, "metrics": {"vulnerability": {"density": "gaussian", "fpr": 0.1}}})
+    after = names(stricter)
+    assert before["selection"].isdisjoint(after["selection"])
+    assert before["data"] == after["data"]
+    # halves are the same, and so is what asks for no selection: two batches each
+    kept, lost = before["splits"] & after["splits"], before["splits"] - after["splits"]
+    assert sum("-lira_selection-" in name for name in kept) == 2
+    assert sum("-ruli-" in name for name in kept) == 2
+    assert sum("-ruli-" in name for name in lost) == len(lost) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"mixed": {"protocol": {"target_set": "canary", "select_from": "nowhere"}}}, "names no 'nowhere' here; name"),
+        ({"mixed": {"protocol": {"target_set": "canary", "select_from": "random"}}}, "which selects nothing; name hal"),
+        ({"mixed": {"protocol": {"target_set": "canary", "select_from": None}}}, "select_from: is missing; name hal"),
+        ({"mixed": {"protocol": {"target_set": "canary"}, "data": {"label_noise": 0.1}}}, "no variant has the same"),
+        ({"halves": {"protocol": {"name": "lira_selection"}}}, "methods.retrain: must be left out for the protocol"),
+    ],
+)
+def test_a_selection_that_cannot_be_made_is_refused(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        study.read(scenarios(**changes), "study.yaml")
+
+
+def test_a_selection_is_that_of_the_same_place_on_shared_axes():
+    noise = {"data.label_noise": [0.1, 0.3]}
+    halves = {**STUDY["scenarios"]["halves"], "vary": noise}
+    config = scenarios(halves=halves, mixed={**STUDY["scenarios"]["mixed"], "vary": noise})
+    del config["scenarios"]["canary"]
+    found = plan.make(study.read(config, "study.yaml"))
+    assert len(found.nodes["selection"]) == 2
+    for node in found.nodes["splits"].values():
+        for path in node.inputs.get("selection", []):
+            assert ("noise0.1" in node.name) == ("noise0.1" in path)
+
+
+def test_of_several_models_the_one_at_the_same_place_selects():
+    sizes = {"model.hidden": [[8], [32]]}
+    config = scenarios(
+        halves={**STUDY["scenarios"]["halves"], "vary": sizes}, mixed={**STUDY["scenarios"]["mixed"], "vary": sizes}
+    )
+    del config["scenarios"]["canary"]
+    found = plan.make(study.read(config, "study.yaml"))
+    trained = {node.outputs["selection"]: name for name, node in found.nodes["selection"].items()}
+    assert len(trained) == 2
+    for case in (c for c in found.cases if c.scenario.name == "mixed"):
+        (halves,) = [s for s in found.study.scenarios if s.name == "halves" and s.axes == case.scenario.axes]
+        (model,) = [c.originals for c in found.cases if c.scenario is halves]
+        maker = {n.outputs["membership"]: n for n in found.nodes["splits"].values()}
+        (chosen,) = maker[case.splits[0]].inputs["selection"]
+        assert found.nodes["selection"][trained[chosen]].inputs["originals"] == model
+    del config["scenarios"]["mixed"]["vary"]
+    with pytest.raises(ValueError, match="of which 2 variants have the same data; give both the same data and axes"):
+        study.read(config, "study.yaml")

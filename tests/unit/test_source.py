@@ -1,0 +1,121 @@
+"""A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from unlearning import source
+
+
+def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
+    (folder / name).write_text(text)
+    return source.digest(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def f():\n    '''Say.'''\n    return 1\n", "def f():\n    return 1\n"),
+        ("x = (1,\n     2)\n", "x = (1, 2)\n"),
+        ("x = 1 # why\n\n\n", "\nx=1"),
+        ("class A:\n    '''Only words.'''\n", "class A:\n    pass\n"),
+        ("x = 'a'\n", 'x = "a"\n'),
+        ("'''Module.'''\nx = 1\n", "x = 1\n"),
+    ],
+)
+def test_what_the_digest_does_not_see(tmp_path, before, after):
+    assert digest_of(tmp_path, before) == digest_of(tmp_path, after, "two.py")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = 1\n", "x = 2\n"),
+        ("x = 1\n", "x = 1.0\n"),
+        ("x = 'a'\n", "x = b'a'\n"),
+        ("x = 'a'\n", "x = 'a '\n"),
+        ("x = 1\n'''a'''\n", "x = 1\n"),  # a text that is no docstring stays
+        ("def f(a, b):\n    return a\n", "def f(b, a):\n    return a\n"),
+        ("if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
+        ("x = a + b * c\n", "x = (a + b) * c\n"),
+        ("def f(a=1): ...\n", "def f(a=2): ...\n"),
+        ("@one\ndef f(): ...\n", "def f(): ...\n"),
+        ("import math\n", "import cmath\n"),
+    ],
+)
+def test_what_the_digest_sees(tmp_path, before, after):
+    assert digest_of(tmp_path, before) != digest_of(tmp_path, after, "two.py")
+
+
+def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_counts_once(tmp_path):
+    first = digest_of(tmp_path, "x = 1\n")
+    assert source.digest(tmp_path / "one.py", tmp_path / "one.py") == first
+    (tmp_path / "one.py").write_text("x = 2\n")
+    os.utime(tmp_path / "one.py", ns=(1, 1))
+    assert source.digest(tmp_path / "one.py") != first
+
+
+def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_them():
+    found = {str(path.relative_to(source.SCRIPTS)) for path in source.modules(source.SCRIPTS / "splits.py")}
+    assert {"splits.py", "job.py", "unlearning/__init__.py", "unlearning/artifacts.py", "unlearning/files.py",
+            "unlearning/keyed.py", "unlearning/plugins.py"} <= found  # fmt: skip
+    assert "unlearning/bank.py" not in found
+    (chosen,) = (source.SCRIPTS / "unlearning" / "protocols").glob("random_splits.py")
+    found = {str(path.relative_to(source.SCRIPTS)) for path in source.modules(chosen)}
+    assert {"unlearning/protocols/__init__.py", "unlearning/protocols/swap.py"} <= found
+    assert "unlearning/protocols/competition.py" not in found
+
+
+@pytest.mark.parametrize(
+    "text", ["import unlearning.stats\n", "from unlearning import stats\n", "from unlearning.stats import auc\n",
+             "def f():\n    from unlearning import stats\n", "if True:\n    import unlearning.stats as s\n"]
+)  # fmt: skip
+def test_every_way_to_import_is_followed(tmp_path, text):
+    (tmp_path / "mine.py").write_text(text)
+    assert source.SCRIPTS / "unlearning" / "stats.py" in source.modules(tmp_path / "mine.py")
+
+
+def test_the_place_of_a_file_does_not_count(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    assert digest_of(tmp_path, "x = 1\n") == digest_of(tmp_path / "elsewhere", "x = 1\n", "other.py")
+
+
+def test_code_that_is_none_is_an_error(tmp_path):
+    with pytest.raises(SyntaxError):
+        digest_of(tmp_path, "def f(:\n")
+    with pytest.raises(OSError, match="gone"):
+        source.digest(tmp_path / "gone.py")
+
+
+# ---------------------------------------------------------------- fingerprints
+
+
+def test_the_fingerprint_of_a_file_is_that_of_its_content(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "b").write_bytes(b"abc")
+    assert (
+        source.fingerprint(tmp_path / "a") == source.fingerprint(tmp_path / "b") == hashlib.sha256(b"abc").hexdigest()
+    )
+
+
+def test_the_fingerprint_of_a_folder_is_that_of_names_and_sizes(tmp_path):
+    def folder(name, **files):
+        for file, content in files.items():
+            path = tmp_path / name / file.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return source.fingerprint(tmp_path / name)
+
+    one = folder("one", cat__1=b"xy", dog__1=b"z")
+    assert folder("same", dog__1=b"z", cat__1=b"xy") == one
+    assert folder("other_name", cat__2=b"xy", dog__1=b"z") != one
+    assert folder("other_size", cat__1=b"xyz", dog__1=b"z") != one
+    assert folder("other_class", cat__1=b"xy", cow__1=b"z") != one
+    assert folder("one_more", cat__1=b"xy", dog__1=b"z", dog__2=b"") != one
+
+
+def test_data_that_are_not_there_are_told(tmp_path):
+    with pytest.raises(ValueError, match=r"gone' does not exist; give a file or folder relative to the working dir"):
+        source.fingerprint(tmp_path / "gone")

@@ -1,0 +1,335 @@
+"""Every fault of a study is one plain sentence with the file's name and the field's path; nothing else is raised."""
+
+import math
+import re
+import typing
+from pathlib import Path
+
+import pytest
+
+from study_cases import CONTRADICTORY, SMALL, WRONG, changed
+from unlearning import plugins, study
+from unlearning.faults import StudyError, unknown
+from unlearning.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+JARGON = re.compile(r"[Ii]nput|valid (integer|number|string)|to parse|pydantic|https?:|Traceback|NoneType|dict|tuple")
+TOP = re.compile(r"config\.yaml: (study|seed|batch|bootstrap|only|defaults|scenarios|tables|figures)\b")
+
+
+def sentence(config: dict, **how) -> str:
+    """What is wrong with ``config``, which must be one sentence without jargon."""
+    with pytest.raises(StudyError) as caught:
+        study.read(config, **how)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert not message.endswith(".")
+    assert not JARGON.search(message.split(": ", 1)[1]), message
+    assert caught.value.__cause__ is None
+    return message
+
+
+def test_the_small_study_is_sound():
+    found = study.read(changed())
+    assert [(s.name, s.setting) for s in found.scenarios] == [
+        ("clean", ""), ("noisy", ""), ("size", "size=400"), ("size", "size=800"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "text", "expected"), WRONG, ids=[f"{path} = {text}" for path, text, _ in WRONG])
+def test_a_wrong_field_is_named(path, text, expected):
+    assert sentence(changed((path, text))).startswith(f"config.yaml: {expected}")
+
+
+@pytest.mark.parametrize(("edits", "expected"), CONTRADICTORY, ids=[expected[:60] for _, expected in CONTRADICTORY])
+def test_fields_that_contradict_each_other_are_named(edits, expected):
+    assert sentence(changed(*edits)).startswith(f"config.yaml: {expected}")
+
+
+DEFAULT = [
+    ("seed", "a", "seed: must be a whole number, found 'a'"),
+    (
+        "defaults/data/test_size",
+        "2e2",
+        "defaults.data.test_size: must be a number, found '2e2', which YAML takes for t",
+    ),
+    ("defaults/model/name", "mpl", "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: cnn, "),
+    ("defaults/methods/fisher/variant", "golatka", "defaults.methods.fisher.variant: must be 'golatkar' or 'becker'"),
+    ("scenarios/noisy/recipe", "{lr: -1}", "scenarios.noisy.recipe.lr: must be at least 0, found -1"),
+    (
+        "scenarios/noisy/data/label_noise",
+        "'0.2'",
+        "scenarios.noisy.data.label_noise: must be a number, found '0.2', wh",
+    ),
+    (
+        "figures/quality/scenarios",
+        "[clear]",
+        "figures.quality.scenarios: there is no scenario 'clear', did you mean 'cl",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "text", "expected"), DEFAULT, ids=[path for path, _, _ in DEFAULT])
+def test_a_wrong_field_of_the_default_study_is_named(path, text, expected):
+    config = changed((path, text), base=(ROOT / "config.yaml").read_text())
+    assert sentence(config).startswith(f"config.yaml: {expected}")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "text", "5e3", -1, 3.7, True, math.nan, [[]], {"a": {}}, {"int": 3}])
+def test_whatever_stands_anywhere_is_taken_or_named(value):
+    """Each field of the small study in turn; no other exception gets out, and the sentence begins with a field."""
+    taken = 0
+    for path in paths(changed()):
+        config = changed()
+        node = config
+        for part in path[:-1]:
+            node = node[part]
+        node[path[-1]] = value
+        message = fault(config)
+        taken += message is None
+        assert message is None or TOP.match(message)
+    assert taken < 20
+
+
+def fault(config: dict) -> str | None:
+    """What is wrong, None if nothing is."""
+    try:
+        study.read(config)
+    except StudyError as error:
+        return str(error)
+    return None
+
+
+def paths(value, path=()):
+    """The paths of all fields."""
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from paths(item, (*path, key))
+
+
+# ---------------------------------------------------------------- options of plug-ins
+
+OPTIONS = [
+    (kind, name, field)
+    for kind in ("data", "models", "protocols", "methods", "attacks")
+    for name in plugins.names(kind)
+    for field in plugins.options(kind, name).model_fields
+]
+
+
+def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
+    """A study with one option of one plug-in set, and the option's path."""
+    where = {"data": "data", "models": "model", "protocols": "protocol"}.get(kind)
+    config = changed()
+    if where:
+        config["defaults"][where] = {"name": name, field: value}
+        return config, f"defaults.{where}.{field}"
+    config["defaults"][kind] = {name: {field: value}}
+    return config, f"defaults.{kind}.{name}.{field}"
+
+
+@pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
+def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
+    annotation = plugins.options(kind, name).model_fields[field].annotation
+    mapping = typing.get_origin(annotation) is dict or (
+        isinstance(annotation, type) and issubclass(annotation, Settings)
+    )
+    for wrong in ("no such choice/", [[1], "a"]) if mapping else ({"x": 1}, [[1], "a"], [True]):
+        config, path = with_option(kind, name, field, wrong)
+        assert re.match(rf"config\.yaml: {re.escape(path)}(\.\d)?: must be ", sentence(config))
+
+
+@pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
+def test_numbers_are_numbers(kind, name, field):
+    """No option that takes a number takes it as text, takes true for it, or takes NaN or infinity."""
+    annotation = str(plugins.options(kind, name).model_fields[field].annotation)
+    if "tuple" in annotation or "dict" in annotation or not re.search(r"\b(int|float)\b", annotation):
+        return
+    wrong = ["3", True, math.nan, math.inf] + [3.7] * ("float" not in annotation)
+    for value in wrong:
+        config, path = with_option(kind, name, field, value)
+        assert sentence(config).startswith(f"config.yaml: {path}: must be ")
+
+
+def test_only_what_means_the_same_is_converted():
+    """A list for a tuple, a whole number for a real one, a number as a key."""
+    config = changed(
+        ("defaults/recipe", "{epochs: 9, lr: 1, schedule: multistep, milestones: [3, 6], dp: {epsilon: .inf}}"),
+        ("defaults/protocol/sensitivity", "{3: 2, 8: 0.5}"),
+        ("scenarios", "{1: {}, 2: {data: {size: 0.5}}, 3: {data: {size: 5}}}"),
+        ("tables", ""), ("figures", ""),
+    )  # fmt: skip
+    one, two, three = study.read(config).scenarios
+    assert one.recipe.milestones == (3, 6)
+    assert (one.recipe.lr, type(one.recipe.lr)) == (1.0, float)
+    assert one.recipe.dp is None
+    options = plugins.options("protocols", "swap")(**one.protocol.options)
+    assert options.sensitivity == {3: 2.0, 8: 0.5}
+    assert plugins.options("models", "mlp")(**one.model.options).hidden == (16,)
+    assert (two.name, two.use.size, type(two.use.size)) == ("2", 0.5, float)
+    assert (three.use.size, type(three.use.size)) == (5, int)
+
+
+# ---------------------------------------------------------------- merging
+
+
+def test_the_layer_that_set_a_field_is_blamed():
+    """A wrong value is found where it is written, not where it is used."""
+    bad = ("scenarios/size/vary", "{depth: {deep: {model: {hidden: [0]}}, flat: {}}}")
+    assert sentence(changed(bad)).startswith("config.yaml: scenarios.size.vary.depth.deep.model.hidden.0: must be at ")
+    hidden = changed(("defaults/recipe/lr", "x"), ("scenarios", "{a: {recipe: {lr: 0.1}}}"))
+    assert sentence(hidden).startswith("config.yaml: defaults.recipe.lr: must be a number")
+    partial = changed(("defaults/data", "{name: arrays}"), ("scenarios", "{a: {data: {path: x}}}"))
+    assert "scenarios.a.data.path: 'x' does not exist" in sentence(partial)
+
+
+def test_a_scenario_overrides_defaults_field_by_field():
+    config = changed(
+        ("scenarios", "{a: {model: {activation: tanh}, methods: [none, neggrad]}, b: {model: {name: linear}}}"),
+        ("tables", ""), ("figures", ""),
+    )  # fmt: skip
+    a, b = study.read(config).scenarios
+    assert a.model.options == {"hidden": [16], "activation": "tanh"}
+    assert list(a.methods) == ["none", "neggrad"]
+    assert a.methods["neggrad"].options["lr"] == 0.1
+    assert (b.model.name, b.model.options) == ("linear", {})
+    assert list(b.methods) == ["none", "retrain", "neggrad", "retrain_control"]
+
+
+def test_axes_multiply_and_reach_into_methods():
+    """A field of one method varies; the others, and the method's other options, stay."""
+    vary = "{methods.neggrad.lr: [0.1, 0.2], width: {8: {model: {hidden: [8]}}, 16: {}}}"
+    scenarios = f"{{a: {{vary: {vary}, methods: [none, neggrad]}}}}"
+    config = changed(("scenarios", scenarios), ("tables", ""), ("figures", ""))
+    config["defaults"]["methods"]["neggrad"] = {"epochs": 2}
+    found = study.read(config).scenarios
+    assert [s.setting for s in found] == ["lr=0.1;width=8", "lr=0.1;width=16", "lr=0.2;width=8", "lr=0.2;width=16"]
+    assert [s.methods["neggrad"].options["lr"] for s in found] == [0.1, 0.1, 0.2, 0.2]
+    assert {s.methods["neggrad"].options["epochs"] for s in found} == {2}
+    assert all(list(s.methods) == ["none", "neggrad"] for s in found)
+    assert [s.model.options["hidden"] for s in found] == [[8], [16], [8], [16]]
+
+
+def test_the_control_draws_other_models_than_retraining():
+    config = changed(("defaults/methods/retrain", "{draw: 1}"))
+    methods = study.read(config).scenarios[0].methods
+    assert methods["retrain_control"].options == {"draw": 2, "same_start": False}
+    off = study.read(changed(("defaults/controls", "false"))).scenarios[0].methods
+    assert "retrain_control" not in off
+
+
+def test_reading_changes_nothing_and_repeats_itself():
+    config = changed(("scenarios/size/vary", "{data.size: [400, 800], recipe.lr: [0.1, 0.2]}"))
+    before = repr(config)
+    assert study.read(config) == study.read(config)
+    assert repr(config) == before
+
+
+# ---------------------------------------------------------------- files and the command line
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "is empty; a study needs at least the fields study and scenarios"),
+        (b"# nothing\n", "is empty; a study needs at least the fields study and scenarios"),
+        (b"- study\n", "must hold a mapping of fields such as study and scenarios, found a list"),
+        (b"study", "must hold a mapping of fields such as study and scenarios, found 'study'"),
+        (b"a: [1\nb: 2\n", "is not valid YAML in line 2, column 2: "),
+        (b"a:\n\tb: 1\n", "is not valid YAML in line 2, column 1: "),
+        (b"a: *b\n", "is not valid YAML in line 1, column 4: "),
+        (b"a: 1\n---\nb: 2\n", "is not valid YAML in line 2, column 1: "),
+        (b"\x89PNG\r\n\xff\xfe", "is not text in UTF-8; give a YAML file"),
+        (b"a: \x00\n", "is not valid YAML: "),
+        (b"a: 2024-13-45\n", "holds a value that YAML cannot read (month must be in 1..12)"),
+        (b"a: !!python/object:os.system {}\n", "is not valid YAML in line 1, column 4: "),
+        (b"study: a\nseed: 1\nstudy: b\n", "study: is given twice, in line 3 and before in line 1; keep one"),
+        (b"a:\n  b: {c: 1, d: 2, c: 3}\n", "a.b.c: is given twice, in line 2 and before in line 2; keep one"),
+        (b"a: [{b: 1, b: 1}]\n", "a.0.b: is given twice, in line 1"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_study_is_named(tmp_path, content, expected):
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(StudyError) as caught:
+        study.load([path])
+    assert str(caught.value).startswith(f"{path}: {expected}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    for path, why in ((tmp_path / "none.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
+            study.load([path])
+
+
+def test_an_alias_that_contains_itself_is_refused(tmp_path):
+    path = tmp_path / "loop.yaml"
+    path.write_text("study: a\nscenarios: &x {a: *x}\n")
+    assert "is nested without end" in sentence(study.load([path])[0])
+
+
+def test_aliases_and_merge_keys_are_not_twins(tmp_path):
+    path = tmp_path / "alias.yaml"
+    path.write_text("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: {<<: *x, <<: *x}\nf: *x\n")
+    assert study.load([path])[0] == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}, "f": {"b": 1}}
+
+
+def test_later_files_override_earlier_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(SMALL)
+    Path("more.yaml").write_text("seed: 7\ndefaults: {recipe: {epochs: 5}}\n")
+    config, origin = study.load(["small.yaml", "more.yaml"])
+    assert origin == "small.yaml + more.yaml"
+    found = study.read(config, origin)
+    assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (7, 5, 0.1)
+
+
+def test_only_keeps_some_scenarios_and_what_speaks_of_them():
+    both = changed()
+    both["scenarios"] = {"one": {}, "two": {"recipe": {"lr": 0.2}}}
+    both["tables"] = {
+        "first": {"title": "t", "metric": "q", "scenarios": ["one"]},
+        "all": {"title": "t", "metric": "q", "scenarios": ["one", "two"]},
+    }
+    both["figures"] = {}
+    whole, part = study.read(both), study.read({**both, "only": ["one"]})
+    assert [s.name for s in whole.scenarios] == ["one", "two"]
+    assert [s.name for s in part.scenarios] == ["one"]
+    assert (part.name, list(part.tables)) == (f"{whole.name}_one", ["first"])
+    assert len(study.read({**both, "only": ["swap"]}).scenarios) == 2
+    with pytest.raises(study.StudyError, match="only: there is no scenario or protocol 'swop', did you mean 'swap'"):
+        study.read({**both, "only": ["swop"]})
+
+
+def test_the_command_line_has_types_and_is_blamed():
+    """Snakemake leaves text inside the mappings that --config gives."""
+    found = study.read(changed(), given={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
+    assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (3, 5, 0.5)
+    for given, expected in (
+        ({"bootstap": 3}, "bootstap: there is no such field, did you mean 'bootstrap'? (known: "),
+        ({"seed": "x"}, "seed: must be a whole number, found 'x' (given by --config)"),
+        (
+            {"defaults": {"recipe": {"epochs": "5.5"}}},
+            "defaults.recipe.epochs: must be a whole number, found 5.5 (given",
+        ),
+    ):
+        message = sentence(changed(), given=given)
+        assert message.startswith(f"config.yaml: {expected}")
+        assert message.endswith("(given by --config)")
+    assert "--config" not in sentence(changed(("seed", "x")), given={"batch": 3})
+
+
+def test_suggestions_name_the_nearest_and_list_all():
+    assert unknown("swop", ["swap", "ruli"], "protocol 'swop'") == (
+        "there is no protocol 'swop', did you mean 'swap'? (known: ruli, swap)"
+    )
+    assert unknown("x", []) == "there is no such field (nothing can be set here)"
+
+
+def test_the_table_of_cases_is_as_long_as_promised():
+    """Each case is one distinct fault."""
+    assert len({(path, text) for path, text, _ in WRONG}) == len(WRONG)
+    assert len(WRONG) + len(CONTRADICTORY) >= 80

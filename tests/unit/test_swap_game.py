@@ -1,0 +1,264 @@
+"""The game, the paper's identities and the cross-fitted choice: slow loops and hand-made adversaries."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from swap_games import layout, read
+from unlearning.metrics import _crossed, _crossfit, _game, swap
+
+
+def slow_advantage(decision, forget, heldout, split, block, weight):
+    """Definition 3.2 as it is written: mean over splits of the mean over models of a difference of rates."""
+    per_split = {}
+    for m in range(len(decision)):
+        rates = []
+        for side in (forget[m], heldout[m]):
+            total = sum(weight[x] for x in np.flatnonzero(side))
+            rates.append(sum(weight[x] * decision[m, x] for x in np.flatnonzero(side)) / total)
+        per_split.setdefault((block[m], split[m]), []).append(rates[0] - rates[1])
+    return np.mean([np.mean(values) for values in per_split.values()])
+
+
+@pytest.mark.parametrize("swapped", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_advantage_is_its_definition(swapped, weighted):
+    rng = np.random.default_rng(0)
+    membership = layout(rng, samples=40, pairs=3, k=8, models=3, swapped=swapped)
+    keep = np.delete(np.arange(18), [1, 8])  # splits of unequal numbers of models still count the same
+    membership = {name: value[keep] for name, value in membership.items()}
+    weight = rng.random(40) if weighted else np.ones(40)
+    decision = rng.random((16, 40)) < 0.4
+    rules = _game.game(**membership, weight=weight if weighted else None)
+    expected = slow_advantage(decision, **membership, weight=weight)
+    assert _game.signed_advantage(rules, decision) == pytest.approx(expected, abs=1e-14)
+    for block in range(3):
+        of_pair = membership["block"] == block
+        part = {name: value[of_pair] for name, value in membership.items()}
+        expected = slow_advantage(decision[of_pair], **part, weight=weight)
+        assert read(rules, [decision], block).value[0] == pytest.approx(expected, abs=1e-14)
+
+
+def test_absolute_value_stands_outside_the_sum_over_splits():
+    forget = np.array([[1, 0], [0, 1]], bool)
+    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
+    follows_sample = np.array([[1, 0], [1, 0]], bool)
+    assert read(rules, [follows_sample, forget, ~forget]).value.tolist() == [0, 1, -1]
+    assert [e.value for e in swap.adv_bar(read(rules, [follows_sample, forget, ~forget]), n=2)] == [0, 1, 1]
+
+
+def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
+    rng = np.random.default_rng(1)
+    imbalanced = rng.random(200) < 0.3
+    for seed in range(20):
+        membership = layout(np.random.default_rng(seed), samples=200, pairs=3, k=30, models=2)
+        rules = _game.game(**membership, weight=rng.random(200))
+        decision = np.tile(imbalanced, (12, 1))
+        assert abs(_game.signed_advantage(rules, decision)) < 1e-15
+        for block in range(3):
+            assert abs(read(rules, [decision], block).value[0]) < 1e-15
+
+
+def test_random_splits_do_not_cancel_what_the_sample_tells():
+    membership = layout(np.random.default_rng(2), samples=60, pairs=1, k=20, models=1, swapped=False)
+    rules = _game.game(**membership)
+    tells = np.tile(membership["forget"][0], (2, 1))
+    assert _game.signed_advantage(rules, tells) > 0.5
+
+
+def lookup(forget, heldout):
+    """Algorithm 3.1 (here A = 1 says "forgotten"): draw until the table knows x, so the oracle is conditioned on
+    the samples of the table; answer what the table says."""
+    always_forgotten, never_forgotten = forget.all(axis=0), heldout.all(axis=0)
+    weight = (always_forgotten | never_forgotten).astype(float)
+    return weight, np.tile(always_forgotten, (len(forget), 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
+    rng = np.random.default_rng(seed)
+    random = layout(rng, samples=60, pairs=1, k=25, models=2, swapped=False)
+    two_splits = {name: random[name] for name in ("forget", "heldout")}
+    weight, decision = lookup(**two_splits)
+    assert (random["forget"][0] & random["forget"][-1]).any()
+    assert (random["heldout"][0] & random["heldout"][-1]).any()
+    assert (random["forget"][0] != random["forget"][-1]).any()
+    rules = _game.game(**random, weight=weight)
+    assert _game.signed_advantage(rules, decision) == pytest.approx(1, abs=1e-15)
+
+    # the same table against s = (R, F, T) and its swap
+    swapped = {
+        "forget": np.stack([random["forget"][0], random["heldout"][0]]),
+        "heldout": np.stack([random["heldout"][0], random["forget"][0]]),
+        "split": np.array([0, 1]),
+        "block": np.zeros(2, int),
+    }
+    rules = _game.game(**swapped, weight=weight)
+    per_model = _game.advantage(rules, decision[:2]).value
+    np.testing.assert_allclose(per_model, [1, -1], atol=1e-15)
+    assert _game.signed_advantage(rules, decision[:2]) == 0
+
+
+def test_lookup_table_of_a_swap_pair_is_empty():
+    membership = layout(np.random.default_rng(3), samples=60, pairs=1, k=25, models=1)
+    weight, _ = lookup(membership["forget"], membership["heldout"])
+    assert not weight.any()
+    with pytest.raises(ValueError, match="oracle cannot draw"):
+        _game.game(**membership, weight=weight)
+
+
+def test_weighted_oracle_is_the_oracle():
+    """Direct play: draw b, draw x from F or T by P, ask the adversary, count."""
+    rng = np.random.default_rng(4)
+    membership = layout(rng, samples=50, pairs=2, k=12, models=2)
+    weight = rng.gamma(0.5, size=50)
+    decision = rng.random((8, 50)) < 0.2 + 0.6 * membership["forget"] * (weight > 0.3)
+    rules = _game.game(**membership, weight=weight)
+    rounds, rates = 40_000, []
+    for m in range(8):
+        for side, sign in ((membership["forget"], 1), (membership["heldout"], -1)):
+            members = np.flatnonzero(side[m])
+            drawn = rng.choice(members, rounds, p=weight[members] / weight[members].sum())
+            rates.append(sign * decision[m, drawn].mean())
+    played = sum(rates) / 8
+    error = np.sqrt(16 * 0.25 / rounds) / 8
+    unweighted = _game.signed_advantage(_game.game(**membership), decision)
+    assert abs(_game.signed_advantage(rules, decision) - played) < 4 * error
+    assert abs(unweighted - played) > 8 * error
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 2.0, 8.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
+def test_theorem_3_6_bounds_every_rule_on_certified_removal(epsilon, delta):
+    """Mechanisms that tell one bit per sample. Retraining tells it with probability p on any sample; certified
+    removal may move that as far as (ε, δ) allows, up on forgotten samples and down on held-out ones."""
+    bound = swap.advantage_bound(epsilon=epsilon, delta=delta)
+    up = np.exp(epsilon)
+    k = 2_000
+    forget = np.repeat([[True, False], [False, True]], k, axis=1)
+    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
+    reached = []
+    for p in [*np.linspace(0, 1, 21), (1 - delta) / (1 + up)]:
+        told = min(up * p + delta, 1 - (1 - delta - p) / up, 1)
+        kept = max((p - delta) / up, 1 - up * (1 - p) - delta, 0)
+        bit = np.empty((2, 2 * k), bool)
+        for m in range(2):
+            bit[m, forget[m]] = np.arange(k) < np.floor(told * k + 1e-9)
+            bit[m, ~forget[m]] = np.arange(k) < np.ceil(kept * k - 1e-9)
+        for rule in (bit, ~bit, np.ones_like(bit), np.zeros_like(bit)):
+            reached.append(abs(_game.signed_advantage(rules, rule)))
+    assert max(reached) <= bound + 1e-12
+    # randomised response tells membership with e^ε/(1 + e^ε) and reaches tanh(ε/2): half of the bound at δ = 0
+    assert max(reached) >= np.tanh(epsilon / 2) - 2 / k
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.0, 3.0])
+def test_randomised_response_reaches_its_advantage_and_keeps_corollary_3_8(epsilon):
+    rng = np.random.default_rng(5)
+    membership = layout(rng, samples=3000, pairs=2, k=1000, models=3)
+    truth = rng.random((12, 3000)) < 1 / (1 + np.exp(-epsilon))
+    bit = np.where(truth, membership["forget"], ~membership["forget"])
+    rules = _game.game(**membership)
+    rules_of_bit = [bit, ~bit, np.ones_like(bit), np.zeros_like(bit)]
+    reading = read(rules, rules_of_bit)
+    half = _crossed.joint_half_widths(reading, rng=rng)
+    exact = np.tanh(epsilon / 2) * np.array([1, -1, 0, 0])
+    assert (np.abs(reading.value - exact) <= half).all()
+    assert half.max() < 0.03
+    q = swap.quality(reading, n=3000, rng=rng)
+    assert q.high >= swap.swap_lower_bound(epsilon=epsilon, delta=0)
+    assert q.low <= 1 - np.tanh(epsilon / 2) <= q.high
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+def test_bounds_are_the_papers_formulas(epsilon, delta):
+    uncut = (4 - 4 * delta) / (np.exp(epsilon) + 1) - 1
+    assert swap.swap_lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
+    expected = min(2 * (1 - (2 - 2 * delta) / (np.exp(epsilon) + 1)), 1)
+    assert swap.advantage_bound(epsilon=epsilon, delta=delta) == pytest.approx(expected, abs=1e-12)
+
+
+def test_bounds_at_the_ends():
+    assert swap.swap_lower_bound(epsilon=0, delta=0) == 1
+    assert swap.advantage_bound(epsilon=1e-12, delta=0) == pytest.approx(1e-12, rel=1e-9)
+    with np.errstate(all="raise"):
+        for epsilon in (600.0, 5000.0, np.inf):
+            assert swap.swap_lower_bound(epsilon=epsilon, delta=1e-5) == 0
+            assert swap.advantage_bound(epsilon=epsilon, delta=1e-5) == 1
+    for epsilon, delta in ((-1, 0), (np.nan, 0), (1, -0.1), (1, 1.1)):
+        with pytest.raises(ValueError, match="certified removal"):
+            swap.swap_lower_bound(epsilon=epsilon, delta=delta)
+
+
+def test_scaling_the_sensitivity_changes_nothing():
+    rng = np.random.default_rng(2)
+    membership = layout(rng, samples=50, pairs=2, k=15, models=2)
+    weight = rng.random(50)
+    for decision in (rng.random((8, 50)) < 0.3, membership["forget"]):
+        values = [read(_game.game(**membership, weight=weight * c), [decision]) for c in (1, 1e-3)]
+        np.testing.assert_allclose(values[0].value, values[1].value, rtol=1e-12)
+        np.testing.assert_allclose(values[0].covariance, values[1].covariance, rtol=1e-10)
+
+
+def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
+    """On random splits the best of 100 guesses on the sample alone looks strong, and is nothing on other samples."""
+    rng = np.random.default_rng(9)
+    optimistic, fair = [], []
+    for _ in range(30):
+        membership = layout(rng, samples=80, pairs=2, k=20, models=2, swapped=False)
+        rules = _game.game(**membership)
+        guesses = [np.tile(rng.random(80) < 0.5, (8, 1)) for _ in range(100)]
+        reading = read(rules, guesses)
+        optimistic.append(1 - np.abs(reading.value).max())
+        fair.append(_crossfit.quality(rules, guesses, reading, rng=rng, halvings=4).estimate.value)
+    assert np.mean(optimistic) < 0.82
+    assert abs(np.mean(fair) - 1) < 4 * np.std(fair) / np.sqrt(30)
+    assert np.std(fair) / np.sqrt(30) < 0.02
+
+
+def test_crossfit_takes_the_sign_that_it_chose_and_reports_the_choices():
+    rng = np.random.default_rng(6)
+    membership = layout(rng, samples=50, pairs=2, k=15, models=2)
+    rules = _game.game(**membership)
+    decisions = [~membership["forget"], rng.random((8, 50)) < 0.5]
+    found = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(found.weight, [-1, 0])
+    assert found.estimate.value == pytest.approx(0, abs=1e-12)
+
+
+def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty():
+    rng = np.random.default_rng(10)
+    membership = layout(rng, samples=40, pairs=1, k=10, models=1)
+    rules = _game.game(**membership)
+    decisions = [rng.random((2, 40)) < 0.5]
+    found = _crossfit.quality(rules, decisions, read(rules, decisions), rng=rng)
+    assert found.estimate.note.startswith("unbiased over samples only")
+    forget = np.array([[1, 0], [0, 1]], bool)
+    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
+    found = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
+    assert np.isnan(found.estimate.value)
+    assert found.estimate.note == "forget and heldout are too small to be halved"
+
+
+def test_variance_splits_into_samples_models_and_noise():
+    """Simulated two-way effects: the estimated variance has the right mean in every mixture of the three sources."""
+    rng = np.random.default_rng(11)
+    models, samples = 6, 80
+    for spread in itertools.product((0.0, 0.08), (0.0, 0.02), (0.1,)):
+        of_sample, of_model, noise = spread
+        estimates, variances = [], []
+        for _ in range(400):
+            value = 0.5 + of_sample * rng.normal(size=samples) + of_model * rng.normal(size=(models, 1))
+            value = value + noise * rng.normal(size=(models, samples))
+            part = _crossed.part(value=value, weight=np.ones((models, samples)))
+            # no imaginary samples here: they stand for the doubt about events that were never seen
+            part = _crossed.Part(part.value, part.influence, np.zeros((models, 0)))
+            reading = _crossed.read(_crossed.combine([part], split=np.zeros(models)), share=np.ones(1))
+            estimates.append(reading.value[0])
+            variances.append(reading.covariance[0, 0])
+        expected = of_sample**2 / samples + of_model**2 / models + noise**2 / (models * samples)
+        truncation = 1.35 if of_model == 0 and of_sample == 0 else 1.1
+        assert 0.88 * expected < np.mean(variances) < truncation * expected, spread
+        assert np.var(estimates) == pytest.approx(expected, rel=0.3)

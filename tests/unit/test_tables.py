@@ -1,0 +1,169 @@
+"""Scores and metrics: round trips, the same bytes for the same content, and every way in which a file can be wrong."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from unlearning import tables
+from unlearning.files import ArtifactError, sha256, write_json
+
+SCORES = {
+    "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),
+    "form": np.array(["trained", "trained", "trained", "unlearned", "unlearned"]),
+    "model": np.array([0, 1, 0, 0, 1], np.int32),
+    "index": np.array([3, 4, 3, 3, 4], np.int32),
+    "role": np.array(["forget", "heldout", "forget", "forget", "heldout"]),
+    "score": np.array([0.1, -2.0, 1 / 3, 1e300, 5e-324]),
+    "decision": np.array([True, False, True, False, True]),
+}
+ROWS = [
+    {"attack": "loss/trained", "metric": "auc", "setting": "", "value": 0.1 + 0.2, "ci_low": 0.0, "ci_high": 1.0,
+     "n": 12, "note": 'a "quoted", note\nin two lines, with ε and ′'},
+    {"attack": "", "metric": "failed", "setting": "", "value": float("nan"), "ci_low": float("nan"),
+     "ci_high": float("inf"), "n": 0, "note": ""},
+]  # fmt: skip
+
+
+def test_scores_round_trip_by_attack_and_form(tmp_path):
+    path = tmp_path / "scores.parquet"
+    tables.write_scores(path, SCORES)
+    read = tables.read_scores(path)
+    assert set(read) == {("loss", "trained"), ("shadow", "trained"), ("shadow", "unlearned"), ("loss", "unlearned")}
+    for (attack, form), columns in read.items():
+        rows = (SCORES["attack"] == attack) & (SCORES["form"] == form)
+        for name in ("model", "index", "role", "score", "decision"):
+            np.testing.assert_array_equal(columns[name], SCORES[name][rows])
+
+
+def test_no_scores_are_read_as_none(tmp_path):
+    tables.write_scores(tmp_path / "scores.parquet", tables.no_scores())
+    assert tables.read_scores(tmp_path / "scores.parquet") == {}
+
+
+def test_rows_round_trip_in_full_precision(tmp_path):
+    path = tmp_path / "metrics.csv"
+    tables.write_rows(path, ROWS)
+    assert repr(tables.read_rows(path)) == repr([{**row} for row in ROWS])
+    assert path.read_text(encoding="utf-8").splitlines()[0] == "attack,metric,setting,value,ci_low,ci_high,n,note"
+    tables.write_rows(tmp_path / "again.csv", tables.read_rows(path))
+    assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
+
+
+def test_numpy_numbers_are_written_like_python_ones(tmp_path):
+    for name, kind in (("a.csv", float), ("b.csv", np.float64)):
+        tables.write_rows(tmp_path / name, [{"value": kind(1 / 3), "n": 3, "note": None}])
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_equal_scores_are_equal_bytes_in_every_process(tmp_path):
+    code = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from unlearning import tables\n"
+        "n = 3000\n"
+        "tables.write_scores(sys.argv[1], {'attack': np.repeat(['a', 'b'], n // 2), 'score': np.arange(n) / 7})\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    paths = [tmp_path / str(i) / "node-0123456789" / "scores.parquet" for i in range(2)]
+    for seed, path in enumerate(paths):
+        run = subprocess.run(
+            [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
+            env={"PYTHONPATH": str(Path(tables.__file__).parents[1]), "PYTHONHASHSEED": str(seed)},
+        )  # fmt: skip
+        assert run.stdout == "False\n"
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_scores_cut_anywhere_are_told(tmp_path):
+    path = tmp_path / "scores.parquet"
+    tables.write_scores(path, SCORES)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 31):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ArtifactError, match=r"scores\.parquet: this file is damaged"):
+            tables.read_scores(path)
+
+
+def test_scores_of_another_node_are_refused(tmp_path):
+    one, two = (tmp_path / f"node-{key * 10}" / "scores.parquet" for key in "12")
+    tables.write_scores(one, SCORES)
+    tables.write_scores(two, SCORES)
+    two.write_bytes(one.read_bytes())
+    with pytest.raises(ArtifactError, match=r"this file was made for 'node-1+', not for 'node-2+'"):
+        tables.read_scores(two)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        *[(name, None, "is missing") for name in SCORES],
+        ("attack", [1] * 5, "not text"),
+        ("form", [None] * 5, "dtype float64"),
+        ("model", [0.5] * 5, "dtype float64"),
+        ("index", [0.5] * 5, "dtype float64"),
+        ("role", ["forget"] * 4 + ["member"], "other than forget, heldout, retain, test"),
+        ("score", [1] * 5, "dtype int64"),
+        ("score", [1.0, 2.0, float("nan"), 4.0, float("inf")], "2 values that are NaN or infinite"),
+        ("decision", [1.0] * 5, "dtype float64"),
+    ],
+)
+def test_a_wrong_column_is_told_by_file_and_name(tmp_path, column, values, problem):
+    columns = {name: list(value) for name, value in SCORES.items()}
+    columns = {n: v for n, v in {**columns, column: values}.items() if v is not None}
+    path = tmp_path / "scores.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    with pytest.raises(ArtifactError, match=f"^{re.escape(str(path))}: .*'{column}'.*({problem})"):
+        tables.read_scores(path)
+
+
+def test_scores_from_elsewhere_need_no_dictionaries_and_no_node(tmp_path):
+    path = tmp_path / "scores.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({n: list(v) for n, v in SCORES.items()}), path)
+    np.testing.assert_array_equal(tables.read_scores(path)["loss", "trained"]["score"], [0.1, -2.0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("attack,metric", "attacks,metric", r"column 'attack' is missing"),
+        ("0.30000000000000004", "0.3.0", r"line 2, column 'value': '0\.3\.0' is not a number"),
+        (",12,", ",12.5,", r"line 2, column 'n': '12\.5' is not a number"),
+        (",failed,,,,inf,0,", ",failed,,,", r"line 3 lacks column 'ci_high'"),
+        (",failed,,,,inf,0,", ",failed,,,,inf,0,,,", r"line 3 has more cells than there are columns"),
+    ],
+)
+def test_a_wrong_row_is_told_by_file_line_and_column(tmp_path, old, new, problem):
+    path = tmp_path / "metrics.csv"
+    tables.write_rows(path, [{**ROWS[0], "note": ""}, ROWS[1]])
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(ArtifactError, match=rf"metrics\.csv: {problem}; delete the file and run again"):
+        tables.read_rows(path)
+
+
+def test_metrics_cut_anywhere_are_told_where_their_checksum_is_known(tmp_path):
+    path = tmp_path / "metrics.csv"
+    tables.write_rows(path, ROWS * 3)
+    write_json(tmp_path / "spec.json", {"sha256": {path.name: sha256(path)}})
+    assert len(tables.read_rows(path)) == 6
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 17):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is not as it was made"):
+            tables.read_rows(path)
+
+
+def test_an_empty_file_is_no_table(tmp_path):
+    (tmp_path / "metrics.csv").write_text("")
+    with pytest.raises(ArtifactError, match=r"metrics\.csv: column 'attack' is missing"):
+        tables.read_rows(tmp_path / "metrics.csv")
+    (tmp_path / "metrics.csv").write_bytes(b"attack\xff\x00")
+    with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is damaged"):
+        tables.read_rows(tmp_path / "metrics.csv")

@@ -1,0 +1,72 @@
+"""What is added to a finished study is made, and nothing else; what fails says so and does not stop the rest."""
+
+import copy
+import math
+import resource
+import subprocess
+
+import pytest
+
+from unlearning import tables
+from workplace import TINY, Workplace
+
+#: Two pairs more are one more batch; a method more runs on both, and diverges.
+MORE = copy.deepcopy(TINY)
+MORE["defaults"]["protocol"]["pairs"] = 4
+MORE["defaults"]["methods"] = {
+    "none": {},
+    "finetune": TINY["defaults"]["methods"]["finetune"],
+    "diverging": {"name": "neggrad", "lr": 1e30, "epochs": 2},
+}
+MADE = {"splits": 1, "train": 1, "unlearn": 1 + 2, "attack": 3, "metrics": 3}
+
+
+@pytest.fixture(scope="module")
+def grown(finished, tmp_path_factory) -> Workplace:
+    """The finished study with two pairs and a method more."""
+    place = finished.copy(tmp_path_factory.mktemp("grown") / "work")
+    place.write(MORE)
+    planned = place.planned()
+    assert {rule: count for rule, count in planned.items() if rule in (*MADE, "data")} == MADE
+    place.run()
+    return place
+
+
+def test_files_that_were_there_are_not_made_again(finished, grown):
+    for path in finished.find("*/*/*"):
+        if path.parts[-3] in ("data", "splits", "train", "unlearn"):
+            same = grown.folder / path.relative_to(finished.folder)
+            assert same.stat().st_mtime_ns == path.stat().st_mtime_ns
+            assert same.read_bytes() == path.read_bytes()
+
+
+def test_the_method_that_diverged_is_flagged_and_the_others_have_their_numbers(grown):
+    union = tables.read_rows(grown.folder / "results/tiny/metrics.csv", tables.UNION_COLUMNS)
+    (failed,) = (row for row in union if row["metric"] == "failed")
+    assert failed["method"] == "diverging"
+    assert "neggrad" in failed["note"]
+    assert "field 'logits' has" in failed["note"]
+    assert failed["n"] == 0
+    assert math.isnan(failed["value"])
+    assert {row["metric"] for row in union if row["method"] == "diverging"} <= {"failed", "unchanged"}
+    for method in ("none", "finetune"):
+        numbers = [row["value"] for row in union if row["method"] == method and row["metric"] == "q"]
+        assert numbers
+        assert not any(math.isnan(value) for value in numbers)
+
+
+def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(workplace):
+    """No file may grow beyond 60 kB here; the data need 87 kB."""
+
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    done = subprocess.run(
+        workplace.command(), env=workplace.environment, cwd=workplace.folder, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=little_room,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "data.npz: could not be written (File too large); free space or fix the permissions and run" in done.stdout
+    assert not workplace.find("**/*.npz")
+    workplace.run("--until", "data")
+    assert workplace.find("data/*/data.npz")

@@ -1,0 +1,23 @@
+"""The same study gives the same bytes, wherever, whenever and with however many cores it runs."""
+
+import os
+
+from workplace import TINY, Workplace
+
+
+def test_a_run_from_scratch_in_another_folder_gives_the_same_bytes(finished, tmp_path, monkeypatch):
+    place = Workplace(finished.tree, tmp_path / "another folder")
+    place.folder.mkdir()
+    place.write(TINY)
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    mask = os.umask(0o077)
+    try:
+        place.run("--cores", "1")
+    finally:
+        os.umask(mask)
+    one, two = finished.contents(), place.contents()
+    assert sorted(one) == sorted(two)
+    assert [name for name in one if one[name] != two[name]] == []
+    assert len(one) > 20

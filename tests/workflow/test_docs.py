@@ -1,0 +1,132 @@
+"""Every block of code in docs/ does what it says, in the order of the page, in a fresh copy of the workflow."""
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """(language, file name or "", text) of every fenced block."""
+    text = page.read_text(encoding="utf-8")
+    found = BLOCK.findall(text)
+    assert text.count("```") == 2 * len(found), "a fence that is not understood"
+    return found
+
+
+def follow(page: Path, folder: Path) -> None:
+    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests."""
+    tools = folder / ".tools"
+    tools.mkdir(exist_ok=True)
+    for name, line in {"uv": 'shift\nexec "$@"', "python": f'exec "{sys.executable}" "$@"',
+                       "snakemake": f'exec "{sys.executable}" -m snakemake "$@"'}.items():  # fmt: skip
+        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tools / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                   "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(folder / ".cache")}  # fmt: skip
+    for language, name, text in blocks(page):
+        assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
+        if language in ("python", "yaml"):
+            assert name, f"a block of {language} without a title is never run:\n{text}"
+            (folder / name).write_text(text)
+        if language == "sh":
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, text=True, check=False,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert done.returncode == 0, f"{text}\n{done.stdout}"
+
+
+@pytest.fixture
+def folder(tree, tmp_path):
+    """A copy of the workflow that a page may write into."""
+    return Path(shutil.copytree(tree, tmp_path / "clone"))
+
+
+def rows(folder: Path, study: str) -> list[dict]:
+    """The study's numbers."""
+    assert (folder / f"results/{study}/report.html").stat().st_size > 10_000
+    with (folder / f"results/{study}/metrics.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(found: list[dict], method: str, metric: str, attack: str = "") -> float:
+    (row,) = [r for r in found if (r["method"], r["metric"], r["attack"], r["setting"]) == (method, metric, attack, "")]
+    return float(row["value"])
+
+
+def test_every_page_is_followed_below():
+    assert sorted(page.stem for page in DOCS.glob("*.md")) == ["add_a_method", "add_an_attack", "own_data", "tutorial"]
+
+
+def test_files_are_named_before_they_are_used():
+    for page in DOCS.glob("*.md"):
+        there = set()
+        for language, name, text in blocks(page):
+            for used in re.findall(r"(?:python|--configfile) (\S+\.(?:py|yaml))", text) if language == "sh" else ():
+                assert used in there, f"{page.name}: {used}"
+            there.add(name)
+
+
+def test_the_tutorial_takes_a_loop_to_a_report(folder):
+    follow(DOCS / "tutorial.md", folder)
+    found = rows(folder, "tutorial")
+    assert list(dict.fromkeys(row["method"] for row in found)) == ["none", "finetune_a_little", "retrain"]
+    # A few epochs on the rest forget little of what was memorised; retraining never saw it.
+    none, mine, retrain = (number(found, name, "auc", "phi") for name in ("none", "finetune_a_little", "retrain"))
+    assert none > 0.6
+    assert retrain < mine <= none
+    assert number(found, "retrain", "q", "paper") > number(found, "none", "q", "paper")
+    written = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
+    assert len(written["my_study.yaml"].splitlines()) == 6
+    assert len(written["dump.py"].splitlines()) <= 22
+
+
+TEMPLATE = """
+from pathlib import Path
+
+import numpy as np
+from unlearning import plan, study
+
+Path("my_logits/target").mkdir(parents=True)
+for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
+    np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
+made = plan.make(study.read(*study.load(["studies/external.yaml"])))
+print([len(made.nodes[stage]) for stage in ("import", "attack", "metrics")])
+"""
+
+
+def test_the_template_is_a_study(folder):
+    shutil.copytree(DOCS.parent / "studies", folder / "studies")
+    done = subprocess.run(
+        [sys.executable, "-c", TEMPLATE], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
+    )  # fmt: skip
+    assert done.stdout == "[1, 1, 1]\n", done.stderr
+
+
+def test_own_data_are_loaded_in_every_form(folder):
+    follow(DOCS / "own_data.md", folder)
+    made = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
+    assert made == {"arrays", "image_folder", "rings-noise0.1"}
+
+
+def test_own_methods_are_run_in_both_forms_and_an_own_attack_asked_in_both_of_its(folder):
+    # Both pages' studies train the same models, so that one folder spares half the time.
+    follow(DOCS / "add_a_method.md", folder)
+    found = rows(folder, "my_methods")
+    for method in ("none", "retrain", "shrink", "ascent"):
+        assert 0 <= number(found, method, "q", "extended") <= 1
+    trained = sorted(folder.glob("results/train/*"))
+    follow(DOCS / "add_an_attack.md", folder)
+    asked = {row["attack"] for row in rows(folder, "my_attack")}
+    assert asked > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
+    assert sorted(folder.glob("results/train/*")) == trained

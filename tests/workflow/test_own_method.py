@@ -1,0 +1,164 @@
+"""A user's own methods from outside the tree, in both forms, through a real run: what they do is what is measured."""
+
+import csv
+from contextlib import chdir
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from unlearning import plan, study
+from unlearning.artifacts import Logits, Membership
+from unlearning.files import read_json
+
+BANK = '''"""Fade: the last layer's weights and biases are scaled."""
+
+from pydantic import Field
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """The ``factor``."""
+
+    factor: float = Field(1.0, ge=0)
+
+
+def unlearn(bank, forget, retain, options):
+    """``forget`` and ``retain`` are not looked at."""
+    assert len(forget) < len(retain)
+    bank.edit(lambda name, weight: weight * options.factor if name in bank.head else weight)
+'''
+CLASSIC = """import torch
+
+
+def shift(model, retain_loader, forget_loader):
+    seen = [torch.cat([x for x, _ in loader]) for loader in (retain_loader, forget_loader)]
+    assert len(seen[0]) > len(seen[1]) > 0
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += len(seen[1])
+    return model
+"""
+OWN = {
+    "fade": {"file": "../mine/fade.py", "factor": 0.0},
+    "shift": {"name": "classic", "file": "../mine/shift.py", "function": "shift"},
+}
+METHODS = {"none": {}, "retrain": {}, **OWN}
+#: For what is refused before anything runs.
+SHORT = {
+    "study": "own",
+    "scenarios": {
+        "main": {
+            "data": {"name": "digits", "test_size": 100}, "model": {"name": "linear"}, "protocol": {"name": "swap"},
+            "methods": METHODS, "attacks": ["random"],
+        }
+    },
+}  # fmt: skip
+
+
+def asked() -> dict[str, int]:
+    """How many nodes of each stage the study in the working directory still lacks."""
+    nodes = plan.make(study.read(*study.load(["study.yaml"]))).nodes
+    lacking = {stage: sum(not Path(n.outputs["spec"]).exists() for n in nodes[stage].values()) for stage in nodes}
+    return {stage: count for stage, count in lacking.items() if count}
+
+
+def batches(place) -> int:
+    return len(place.find("train/*/spec.json"))
+
+
+@pytest.fixture(scope="module")
+def place(finished, tmp_path_factory):
+    """The finished study with two methods of one's own that lie outside it, run."""
+    root = tmp_path_factory.mktemp("own")
+    (root / "mine").mkdir()
+    (root / "mine/fade.py").write_text(BANK)
+    (root / "mine/shift.py").write_text(CLASSIC)
+    place = finished.copy(root / "work")
+    tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
+    place.write({**tiny, "defaults": {**tiny["defaults"], "methods": METHODS}})
+    with chdir(place.folder):
+        assert asked() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2}
+    place.run()
+    return place
+
+
+def pairs(place, method):
+    """(weights before, weights after, logits after) of every batch that the method unlearned."""
+    for spec in place.find(f"unlearn/*-{method}-*/spec.json"):
+        said = read_json(spec)
+        (before,) = [path for path in said["inputs"] if path.endswith("models.safetensors")]
+        after = load_file(spec.with_name("models.safetensors"))
+        yield load_file(place.folder / before), after, Logits.read(spec.with_name("logits.npz")).logits
+
+
+def test_a_file_outside_the_tree_does_what_it_says_with_the_options_of_the_study(place):
+    found = list(pairs(place, "fade"))
+    assert len(found) == batches(place) > 0
+    for before, after, logits in found:
+        changed = {name for name in before if not np.array_equal(before[name], after[name])}
+        assert {name.rsplit(".", 1)[0] for name in changed} == {sorted(before)[-1].rsplit(".", 1)[0]}
+        assert all((after[name] == 0).all() for name in changed)
+        assert (logits == 0).all()
+
+
+def test_a_classic_function_is_called_for_every_model_with_its_own_samples(place):
+    (forgotten,) = {int(Membership.read(path).forget[0].sum()) for path in place.find("splits/*/membership.npz")}
+    found = list(pairs(place, "classic"))
+    assert len(found) == batches(place) > 0
+    for before, after, _ in found:
+        for name, weight in before.items():
+            np.testing.assert_array_equal(after[name], weight + np.float32(forgotten), err_msg=name)
+
+
+def test_both_stand_in_the_tables(place):
+    with (place.folder / "results/tiny/metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    faded = [row for row in rows if row["method"] == "fade" and row["metric"] == "auc"]
+    # All classes are equally likely to the faded models, so no confidence tells anything.
+    assert {float(row["value"]) for row in faded if row["attack"].startswith("confidence")} == {0.5}
+    assert any(row["method"] == "shift" and row["metric"] == "q" for row in rows)
+    headline = (place.folder / "results/tiny/headline.txt").read_text()
+    assert "fade" in headline
+    assert "shift" in headline
+
+
+def test_an_edit_of_either_file_runs_this_method_again_and_no_other(place, monkeypatch):
+    monkeypatch.chdir(place.folder)
+    assert asked() == {}
+    for name, old, new in (("fade.py", "weight *", "weight +"), ("shift.py", "weight += len", "weight -= len")):
+        path = Path("../mine", name)
+        text = path.read_text()
+        path.write_text(text.replace(old, new))
+        assert asked() == {"unlearn": batches(place), "attack": 1, "metrics": 1}, name
+        path.write_text(f"# a comment\n{text}")
+        assert asked() == {}, name
+        path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("fade.py", None, "methods.fade.file: file '../mine/fade.py' does not exist"),
+        ("fade.py", "def unlearn(bank, forget, retain, options):\n    pass\n", "class Options(Settings) is missing"),
+        ("fade.py", BANK.replace("def unlearn", "def forget"), "unlearn is missing"),
+        ("fade.py", "def unlearn(:\n", "line 1 is not valid Python"),
+        ("fade.py", BANK.replace("factor: float", "amount: float"), "methods.fade.factor: there is no such field"),
+        ("shift.py", None, "methods.shift.file: file '../mine/shift.py' does not exist"),
+        ("shift.py", CLASSIC.replace("def shift", "def other"), "a function shift is missing"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_before_anything_runs(tmp_path, monkeypatch, file, text, words):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "mine").mkdir()
+    files = {"fade.py": BANK, "shift.py": CLASSIC, file: text}
+    for name, content in files.items():
+        if content is not None:
+            (tmp_path / "mine" / name).write_text(content)
+    monkeypatch.chdir(tmp_path / "work")
+    with pytest.raises(study.StudyError) as caught:
+        study.read(SHORT, "study.yaml")
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

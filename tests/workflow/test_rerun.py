@@ -1,0 +1,81 @@
+"""What is there is not made again: whatever happened to times, records and places, names say all."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+from unlearning.files import read_json
+
+
+@pytest.fixture
+def place(finished, tmp_path):
+    return finished.copy(tmp_path / "work")
+
+
+def test_a_run_makes_all_that_was_asked_for(finished):
+    made = {path.relative_to(finished.folder / "results").parts[0] for path in finished.find("*/*/spec.json")}
+    assert made == {"data", "splits", "train", "unlearn", "attack", "metrics"}
+    for path in ("headline.txt", "metrics.csv", "report.html", "tables/quality.csv", "figures/quality.svg", "cost.csv"):
+        assert (finished.folder / "results" / "tiny" / path).stat().st_size > 0, path
+    assert not finished.find("**/*.part")
+
+
+def test_a_spec_says_what_made_an_artifact_and_at_which_cost(finished):
+    for path in finished.find("*/*/spec.json"):
+        spec = read_json(path)
+        assert spec["stage"] == path.parts[-3]
+        assert spec["settings"] is not None
+        assert all((finished.folder / file).exists() for file in spec["inputs"])
+        assert spec["packages"]["numpy"].count(".") == 2
+        assert 0 <= spec["seconds"]["function"] < 600
+        assert spec["seconds"]["process"] > 0
+        assert 20 < spec["peak_memory_mib"] < 4000
+        assert spec["machine"]["device"] == "cpu"
+
+
+def test_a_second_run_has_nothing_to_do(finished):
+    assert "Nothing to be done" in finished.run().stdout
+
+
+def test_files_that_were_touched_in_any_order_are_not_made_again(place):
+    paths = place.find("**/*")
+    random.Random(0).shuffle(paths)
+    for second, path in enumerate(paths):
+        os.utime(path, (1e9 + second, 1e9 + second))
+    assert place.planned() == {}
+    for path in paths:
+        path.touch()
+    assert place.planned() == {}
+
+
+def test_lost_records_of_snakemake_make_nothing_anew(place):
+    shutil.rmtree(place.folder / ".snakemake")
+    assert place.planned() == {}
+
+
+def test_a_fresh_checkout_of_the_workflow_makes_nothing_anew(finished, tmp_path):
+    tree = shutil.copytree(finished.tree, tmp_path / "checkout", copy_function=shutil.copyfile)
+    assert max(path.stat().st_mtime for path in tree.rglob("*.py")) > max(
+        path.stat().st_mtime for path in finished.find("*/*/spec.json")
+    )
+    moved = type(finished)(tree, finished.copy(tmp_path / "work").folder)
+    # The printed numbers that tables stand beside are named by their place.
+    assert moved.planned("--", *(str(p.relative_to(finished.folder)) for p in finished.find("*/*/spec.json"))) == {}
+
+
+def test_results_may_be_moved(finished, tmp_path):
+    assert finished.copy(tmp_path / "elsewhere" / "work").planned() == {}
+
+
+def test_a_lost_artifact_is_made_again_and_is_the_same(place):
+    before = place.contents()
+    (lost,) = place.find("metrics/*finetune*/metrics.csv")
+    lost.unlink()
+    shutil.rmtree(place.folder / "results" / "tiny")
+    planned = place.planned()
+    assert planned["metrics"] == 1
+    assert set(planned) & {"data", "splits", "train", "unlearn", "attack"} == set()
+    place.run()
+    assert place.contents() == before

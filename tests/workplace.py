@@ -1,0 +1,89 @@
+"""A study in a folder of its own, run by Snakemake as a user runs it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOW = ("Snakefile", "config.yaml", "rules", "scripts", "profiles", "resources", "envs")
+
+#: Seconds: few samples, one job's worth of models, one method that learns on, one that starts over, three attacks.
+TINY = {
+    "study": "tiny",
+    "batch": 2,
+    "bootstrap": 100,
+    "defaults": {
+        "data": {"name": "digits", "test_size": 100, "size": 240},
+        "model": {"name": "mlp", "hidden": [16]},
+        "recipe": {"epochs": 8, "lr": 0.05, "momentum": 0.9, "batch_size": 32},
+        "protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "models_per_split": 1},
+        "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}},
+        "attacks": {"confidence": {}, "modified_entropy": {}, "random": {}},
+        "controls": False,
+    },
+    "scenarios": {"main": {}},
+    "tables": {"quality": {"title": "Quality", "metric": "q", "attack": "extended", "scenarios": ["main"]}},
+    "figures": {"quality": {"title": "Quality", "kind": "quality", "scenarios": ["main"]}},
+}
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """``tree``: a copy of the workflow's files; ``folder``: where it works and leaves its results."""
+
+    tree: Path
+    folder: Path
+
+    def write(self, study: dict) -> None:
+        """Make ``study`` the one that is run here."""
+        (self.folder / "study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+
+    def command(self, *arguments: str) -> list[str]:
+        """Snakemake, with what a user types."""
+        snakemake = [sys.executable, "-m", "snakemake", "--snakefile", str(self.tree / "Snakefile")]
+        place = ["--directory", str(self.folder), "--configfile", str(self.folder / "study.yaml")]
+        return [*snakemake, *place, "--cores", "2", *arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """One thread per process, no GPU, nothing of the tests' own import path; caches lie in the folder."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        own = {"OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(self.tree.parent / "cache")}
+        return {**kept, **own}
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+        """Run Snakemake to its end; ``stdout`` holds all it says. Fails the test if it fails and ``check``."""
+        done = subprocess.run(
+            self.command(*arguments), env=self.environment, cwd=self.folder, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0 or not check, done.stdout
+        return done
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """How many jobs of each rule would be run now; {} if there is nothing to be done."""
+        said = self.run("--dry-run", *arguments).stdout
+        if "Nothing to be done" in said:
+            return {}
+        table = said.split("Job stats:\n", 1)[1].split("\n\n", 1)[0].splitlines()
+        return {rule: int(count) for rule, count in (line.split() for line in table[2:]) if rule != "total"}
+
+    def copy(self, folder: Path) -> "Workplace":
+        """The same state, with all times and Snakemake's records, in another folder."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Workplace(self.tree, folder)
+
+    def find(self, pattern: str) -> list[Path]:
+        """Files below results/ that match, sorted."""
+        return sorted(path for path in (self.folder / "results").glob(pattern) if path.is_file())
+
+    def contents(self) -> dict[str, bytes]:
+        """Every result that must not depend on when, where and in how many pieces it was made."""
+        timed = ("spec.json", "log.txt", "report.html")  # the report tells what everything cost
+        paths = [path for path in self.find("**/*") if path.name not in timed and path.stem != "cost"]
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths if path.parent.name != "logs"}
