@@ -1,4 +1,4 @@
-"""Planning is light: no heavy library, no time to speak of, and the same names in every process."""
+"""Planning is light: no heavy library, and the same names in every process."""
 
 import json
 import os
@@ -16,12 +16,11 @@ STUDIES = [ROOT / "config.yaml", *(p for p in sorted((ROOT / "studies").glob("*.
 HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
 CODE = """
-import json, sys, time
+import json, sys
 from unlearning import plan, study
-started = time.process_time()
 made = plan.make(study.read(*study.load([sys.argv[1]])))
 print(json.dumps({
-    "seconds": time.process_time() - started, "heavy": [m for m in sys.argv[2:] if m in sys.modules],
+    "heavy": [m for m in sys.argv[2:] if m in sys.modules],
     "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
 }))
 """
@@ -37,10 +36,8 @@ def planned_apart(path, hash_seed):
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_planning_imports_nothing_heavy_and_takes_well_under_a_second(path):
-    found = planned_apart(path, 0)
-    assert found["heavy"] == []
-    assert found["seconds"] < 0.9, "CPU seconds beyond imports"
+def test_planning_imports_nothing_heavy(path):
+    assert planned_apart(path, 0)["heavy"] == []
 
 
 def test_names_are_the_same_in_every_process():

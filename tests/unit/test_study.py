@@ -250,8 +250,9 @@ def test_reading_changes_nothing_and_repeats_itself():
         (b"a: [{b: 1, b: 1}]\n", "a.0.b: is given twice, in line 1"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_study_is_named(tmp_path, content, expected):
-    path = tmp_path / "mine.yaml"
+def test_a_file_that_is_no_study_is_named(tmp_path, monkeypatch, content, expected):
+    monkeypatch.chdir(tmp_path)
+    path = Path("mine.yaml")
     path.write_bytes(content)
     with pytest.raises(StudyError) as caught:
         study.load([path])
@@ -259,8 +260,9 @@ def test_a_file_that_is_no_study_is_named(tmp_path, content, expected):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    for path, why in ((tmp_path / "none.yaml", "No such file or directory"), (tmp_path, "Is a directory")):
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, why in (("none.yaml", "No such file or directory"), (".", "Is a directory")):
         with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
             study.load([path])
 
