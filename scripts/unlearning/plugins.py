@@ -10,7 +10,7 @@ from types import ModuleType
 
 from unlearning.settings import Settings
 
-LIBRARY = Path(__file__).parent
+LIBRARY = Path(__file__).resolve().parent
 
 #: What each kind of file must define besides its docstring and ``class Options(Settings)``; capitals are constants.
 PARTS = {
@@ -23,22 +23,24 @@ PARTS = {
 }
 
 
-def names(kind: str) -> list[str]:
+@functools.cache
+def names(kind: str) -> tuple[str, ...]:
     """The names that the library ships for ``kind``, sorted."""
-    return sorted(p.stem for p in (LIBRARY / kind).glob("*.py") if not p.stem.startswith("_"))
+    return tuple(sorted(p.stem for p in (LIBRARY / kind).glob("*.py") if not p.stem.startswith("_")))
 
 
 def source_file(kind: str, name: str, file: str | None = None) -> Path:
-    """The file that defines ``name``: the library's own, or ``file`` as the user gave it.
+    """The file that defines ``name``, absolute: the library's own, or the user's ``file``.
 
     Raises ValueError with one sentence if there is no such file.
     """
     if file is None and name not in names(kind):
         raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
-    path = Path(file) if file is not None else LIBRARY / kind / f"{name}.py"
-    if not path.is_file():
+    if file is None:
+        return LIBRARY / kind / f"{name}.py"
+    if not Path(file).is_file():
         raise ValueError(f"file {file!r} does not exist; give a path relative to the working directory")
-    return path
+    return Path(file).resolve()
 
 
 def defined(path: Path) -> set[str]:
@@ -83,7 +85,7 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
     nothing else. All other kinds are light and imported whole. Raises ValueError if the file is unknown,
     incomplete, or its Options need more.
     """
-    path = source_file(kind, name, file).resolve()
+    path = source_file(kind, name, file)
     if kind not in ("methods", "attacks", "metrics") and file is None:
         return load(kind, name).Options
     return _options(kind, path, path.stat().st_mtime_ns)
@@ -112,7 +114,7 @@ def _options(kind: str, path: Path, stamp: int) -> type[Settings]:
 
 def load(kind: str, name: str, file: str | None = None) -> ModuleType:
     """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
-    path = source_file(kind, name, file).resolve()
+    path = source_file(kind, name, file)
     if file is None:
         return importlib.import_module(f"unlearning.{kind}.{name}")
     return _load(kind, path, path.stat().st_mtime_ns)
