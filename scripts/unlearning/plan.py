@@ -263,10 +263,11 @@ class _Scenario:
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
         scores = None
-        if self.protocol.ATTACKED:
+        if self.protocol.ATTACKED or scenario.attacks:
             attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
+            own = {"own_rows": True} if getattr(self.protocol, "OWN_ROWS", False) else {}
             scores = self._node(
-                "attack", label, {"attacks": attacks, "seed": study.seed}, read, roles, ("scores.parquet",),
+                "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
                 tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
                 place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
             )  # fmt: skip

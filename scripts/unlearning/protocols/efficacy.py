@@ -1,6 +1,6 @@
 """Efficacy by epistemic uncertainty: how much information a model keeps about one class it must forget.
 
-Becker & Liebig 2022, §5. Every model sees the whole training part and is asked to forget the first samples of
+Becker & Liebig 2022, §4. Every model sees the whole training part and is asked to forget the first samples of
 one class; seeds differ, memberships do not.
 """
 
@@ -11,9 +11,10 @@ from unlearning.artifacts import Data, Membership
 from unlearning.keyed import seed_of
 from unlearning.settings import Settings
 
-#: What is computed from its models, and whether attacks score them first.
+#: What is computed from its models, whether attacks score them first, and whether such as are named learn from the
+#: audited model's own rows.
 METRICS = ("efficacy", "accuracy")
-ATTACKED = False
+ATTACKED, OWN_ROWS = False, True
 
 #: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
 GRADIENTS, REFERENCES = True, ()

@@ -1,0 +1,14 @@
+"""Initial: the weights before any training; what there is to find where nothing was ever learned."""
+
+from unlearning.bank import Bank
+from unlearning.settings import Settings
+from unlearning.streams import Rows
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Return to the initial weights of the original (figure 2 of Becker & Liebig 2022)."""
+    bank.reset(None)
