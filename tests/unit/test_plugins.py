@@ -93,7 +93,7 @@ def where(kind: str) -> str:
 @pytest.mark.parametrize("kind", plugins.PARTS)
 def test_every_file_of_the_library_is_found_by_its_name(kind):
     names = plugins.names(kind)
-    assert names == sorted(names)
+    assert list(names) == sorted(names)
     files = {path.stem for path in (SCRIPTS / "unlearning" / kind).glob("[!_]*.py")}
     assert set(names) == files
     assert all(plugins.source_file(kind, name) == SCRIPTS / "unlearning" / kind / f"{name}.py" for name in names)
