@@ -1,4 +1,4 @@
-"""Score every target sample of every target model with every attack, in both forms of its knowledge."""
+"""Score every target sample of every target model with every attack, in all forms of its knowledge."""
 
 import numpy as np
 
@@ -22,9 +22,11 @@ def attack(
 ) -> dict:
     """Attacks learn from shadow models only: as trained, and as unlearned by the same method.
 
+    Where a protocol has none (``own_rows``), each learns from rows of the model that it is asked about.
     ``populations``: of models that came from elsewhere, the three files of each; then nothing else is given.
     """
-    case, scored = Case(data, splits, originals, unlearned), scoring.scored
+    case = Case(data, splits, originals, unlearned)
+    scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
         case, scored = external_case.ExternalCase.of(settings["populations"], populations), external_case.scored
     files = place.get("files", {})

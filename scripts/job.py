@@ -15,7 +15,8 @@ from pathlib import Path
 
 from unlearning.files import sha256, write_json
 
-PACKAGES = ("torch", "torchvision", "transformers", "opacus", "numpy", "scipy", "scikit-learn", "pandas", "snakemake")
+PACKAGES = ("torch", "torchvision", "transformers", "opacus", "adversarial-robustness-toolbox", "numpy", "scipy",
+            "scikit-learn", "pandas", "snakemake")  # fmt: skip
 
 
 def script(function: Callable) -> Callable:

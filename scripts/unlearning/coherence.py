@@ -18,7 +18,7 @@ UNTRAINED = ("correctness", "random")
 BUILT_IN = ("headline", "cost")
 
 SETS = ("paper", "extended")
-FORMS = ("trained", "unlearned")
+FORMS = ("trained", "unlearned", "own")
 
 
 def scenario(one: "Scenario") -> None:
@@ -134,11 +134,16 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
 
 def _attacks(one: "Scenario") -> None:
     protocol = one.protocol
-    asked = plugins.load("protocols", protocol.name, protocol.file).ATTACKED
+    module = plugins.load("protocols", protocol.name, protocol.file)
+    asked, own = module.ATTACKED, getattr(module, "OWN_ROWS", False)
     if asked and not one.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
-    if not asked and one.attacks:
+    if not (asked or own) and one.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
+    for name, attack in one.attacks.items() if own else ():
+        if "PROBABILITY" not in plugins.defined(plugins.source_file("attacks", attack.name, attack.file)):
+            reports = f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
+            raise _joint(("attacks", name), reports)
     learners = [name for name, attack in one.attacks.items() if attack.name not in UNTRAINED]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(

@@ -28,6 +28,39 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
         yield columns(case, name, form, module, chosen, reference, seed)
 
 
+def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """As `scored`, without shadow models: the attack on each model learns from rows of that model, in one form, "own".
+
+    Members are what the model was trained on and was not asked to forget, for originals all that they were trained on
+    (as Becker & Liebig 2022 have it); non-members are the test part. Raises ValueError if there is none.
+    """
+    nonmember = case.data.part == 1
+    if not nonmember.any():
+        raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
+    membership = case.membership[case.target]
+    member = membership.train if case.unlearned_files == case.originals else membership.retain
+    forgotten, labels = (
+        membership.forget | membership.heldout,
+        np.broadcast_to(case.labels, case.membership.train.shape),
+    )
+    found = []
+    for number, model in enumerate(np.flatnonzero(case.target)):
+        logits, y = case.unlearned[model][None], labels[model][None]
+        known = np.flatnonzero(member[number] | nonmember)
+        reference = Reference(logits[:, known], y[:, known], member[number, known][None], nonmember[known][None])
+        rows = np.flatnonzero(forgotten[number])
+        value, decision = module.score(
+            logits[:, rows],
+            y[:, rows],
+            reference,
+            module.Options(**chosen["options"]),
+            generator(seed, "attack", name, "own", number),
+        )
+        at = np.full(len(rows), number), rows
+        found.append(_columns(name, "own", *at, membership.forget[at], value[0], decision[0]))
+    yield {column: np.concatenate([one[column] for one in found]) for column in found[0]}
+
+
 def asked(case: Case) -> np.ndarray:
     """The samples that attacks are asked about: forgotten or held out by some target model, int64 [rows]."""
     target = case.membership[case.target]
@@ -47,14 +80,19 @@ def columns(
         generator(seed, "attack", name, form),
     )
     model, column = np.nonzero((membership.forget | membership.heldout)[:, rows])
-    if not np.isfinite(value[model, column]).all():
+    forget = membership.forget[model, rows[column]]
+    return _columns(name, form, model, rows[column], forget, value[model, column], decision[model, column])
+
+
+def _columns(name: str, form: str, model, index, forget, value, decision) -> dict[str, np.ndarray]:
+    if not np.isfinite(value).all():
         raise ValueError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
         "attack": np.full(len(model), name),
         "form": np.full(len(model), form),
         "model": model.astype(np.int32),
-        "index": rows[column].astype(np.int32),
-        "role": np.where(membership.forget[model, rows[column]], "forget", "heldout"),
-        "score": value[model, column].astype(np.float64),
-        "decision": decision[model, column],
+        "index": index.astype(np.int32),
+        "role": np.where(forget, "forget", "heldout"),
+        "score": value.astype(np.float64),
+        "decision": decision,
     }

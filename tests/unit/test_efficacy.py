@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from unlearning import stats
-from unlearning.metrics.efficacy import efficacy, evaluate, information, median_interval
+from unlearning.metrics.efficacy import efficacy, evaluate, information, median_interval, probability
 
 
 def softmax_regression(rng, *, samples: int, features: int, classes: int):
@@ -30,6 +30,11 @@ def softmax_regression(rng, *, samples: int, features: int, classes: int):
     return np.array(gradients).T, x, special.softmax(x @ weight.T + bias, axis=1), y
 
 
+def over_models(rows):
+    """metric → row, without those of single models."""
+    return {r["metric"]: r for r in rows if "model=" not in r["setting"]}
+
+
 def test_closed_form_of_softmax_regression():
     # ∇ of log p_y by W is (e_y − p)xᵀ and by b is e_y − p: squared norm ‖p − e_y‖²(‖x‖² + 1)
     rng = np.random.default_rng(0)
@@ -40,7 +45,8 @@ def test_closed_form_of_softmax_regression():
         axis=1
     )
     np.testing.assert_allclose(information(squared), truth, rtol=1e-6)
-    rows = {r["metric"]: r for r in evaluate(squared_norms=squared, mean_squared_norm=of_mean, setting="p=0.1")}
+    found = evaluate(squared_norms=squared, mean_squared_norm=of_mean, setting="p=0.1")
+    rows = over_models(found)
     assert rows["information"]["value"] == pytest.approx(truth.mean(), rel=1e-6)
     assert rows["efficacy"]["value"] == pytest.approx((1 / truth).mean(), rel=1e-6)
     assert rows["efficacy_upper_bound"]["value"] == pytest.approx((1 / of_mean).mean(), rel=1e-6)
@@ -50,6 +56,8 @@ def test_closed_form_of_softmax_regression():
     assert rows["information"]["ci_high"] - rows["information"]["value"] == pytest.approx(half, rel=1e-6)
     assert {r["setting"] for r in rows.values()} == {"p=0.1"}
     assert {r["n"] for r in rows.values()} == {5}
+    of_models = [r["value"] for r in found if r["metric"] == "efficacy" and r["setting"].startswith("p=0.1;model=")]
+    np.testing.assert_allclose(of_models, 1 / truth, rtol=1e-6)
 
 
 def test_upper_bound_is_never_below_efficacy():
@@ -75,7 +83,7 @@ def test_only_target_samples_count():
 def test_no_information_is_infinite_efficacy():
     squared, of_mean = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), np.array([0.0, 1.0, 2.0])
     np.testing.assert_array_equal(efficacy(information(squared)), [np.inf, 0.5, 0.5])
-    rows = {r["metric"]: r for r in evaluate(squared_norms=squared, mean_squared_norm=of_mean)}
+    rows = over_models(evaluate(squared_norms=squared, mean_squared_norm=of_mean))
     assert rows["information"]["value"] == pytest.approx(4 / 3)
     assert math.isnan(rows["efficacy"]["value"])
     assert "infinite in 1 of 3 models" in rows["efficacy"]["note"]
@@ -115,7 +123,17 @@ def test_median_interval_is_exact():
 
 
 def test_one_seed_has_no_interval():
-    rows = evaluate(squared_norms=np.ones((1, 4)), mean_squared_norm=np.ones(1))
+    rows = list(over_models(evaluate(squared_norms=np.ones((1, 4)), mean_squared_norm=np.ones(1))).values())
     assert [r["value"] for r in rows if not r["metric"].endswith("_sd")] == [1.0] * 6
     assert all(math.isnan(r["ci_low"]) and r["note"] for r in rows)
     assert stats.mean_interval(values=np.ones(1)).note in {r["note"] for r in rows}
+
+
+def test_probability_is_the_mean_over_each_models_forget_set():
+    score = np.array([[0.2, 0.4, np.nan, 1.0], [np.nan, np.nan, 0.5, 0.0]])
+    forget = np.array([[True, True, False, False], [False, False, True, True]])
+    np.testing.assert_allclose(probability(score, forget), [0.3, 0.25])
+    for wrong in (-0.1, 1.1, np.nan):
+        score[1, 3] = wrong
+        with pytest.raises(ValueError, match="outside"):
+            probability(score, forget)

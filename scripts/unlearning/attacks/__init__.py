@@ -1,4 +1,7 @@
-"""Attacks: logits and membership in, one score and one decision per (model, sample) out."""
+"""Attacks: logits and membership in, one score and one decision per (model, sample) out.
+
+``PROBABILITY = True`` in an attack's file says that its score is the probability of membership.
+"""
 
 from dataclasses import dataclass
 

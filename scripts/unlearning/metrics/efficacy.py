@@ -4,7 +4,7 @@ import numpy as np
 
 from unlearning import stats
 from unlearning.case import Case
-from unlearning.metrics import row
+from unlearning.metrics import _rates, row
 from unlearning.settings import Settings
 from unlearning.stats import Estimate
 
@@ -41,15 +41,29 @@ class Options(Settings):
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
-    """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels."""
+    """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels; then
+    what attacks say of the forget set, and the spread of accuracies over models."""
     squared_norms, mean_squared_norm = case.gradients
-    return evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+    found = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+    forget = case.membership[case.target].forget
+    for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
+        found += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
+    return found + _accuracy_spread(case)
+
+
+def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
+    """Mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set (bool, same
+    shape): float64 [models]; what figures 3 and 4 of the paper show. Raises ValueError for values outside [0, 1].
+    """
+    if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
+        raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
+    return np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1)
 
 
 def evaluate(
     *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None, setting: str = ""
 ) -> list[dict]:
-    """Tidy rows over models (seeds): mean, sd and median of information, efficacy and its upper bound.
+    """`tidy` rows over models (seeds) of information, efficacy and its upper bound.
 
     ``squared_norms`` and ``target`` as ``information``; ``mean_squared_norm`` float [models], ‖∇ of the mean
     cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf, means and standard
@@ -66,11 +80,43 @@ def evaluate(
             f"model {model}: the mean gradient's squared norm {bound[model]:g} exceeds the mean squared norm "
             f"{iota[model]:g}: both must come from the same samples and labels"
         )
+    # The same rounding must not put a bound below what it bounds: with one target sample they are equal.
+    bound = np.minimum(bound, iota)
     quantities = {"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)}
+    return tidy(quantities, setting=setting)
+
+
+def tidy(quantities: dict[str, np.ndarray], *, attack: str = "", setting: str = "") -> list[dict]:
+    """Rows of each quantity, name → float64 [models]: mean, standard deviation ("_sd") and median ("_median") over
+    models with their intervals, then the value of every model (setting "model=0", …) without one."""
+    found = []
+    for name, values in quantities.items():
+        found += [
+            row(metric=name + suffix, attack=attack, setting=setting, estimate=estimate)
+            for suffix, estimate in summary(values).items()
+        ]
+        for model, value in enumerate(values.tolist()):
+            own = ";".join(filter(None, (setting, f"model={model}")))
+            found.append(row(metric=name, attack=attack, setting=own, estimate=Estimate(value, np.nan, np.nan, 1)))
+    return found
+
+
+def _accuracy_spread(case: Case) -> list[dict]:
+    """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
+    target = case.membership[case.target]
+    guess = _rates.predicted(case.unlearned[case.target])
+    right = guess == _rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    test = np.broadcast_to(case.data.part == 1, guess.shape)
+    roles = {"retain": (right, target.retain), "forget": (right, target.forget)}
+    roles["test"] = guess == case.data.y_clean, test
     return [
-        row(metric=name + suffix, setting=setting, estimate=estimate)
-        for name, values in quantities.items()
-        for suffix, estimate in summary(values).items()
+        row(
+            metric="accuracy_sd",
+            setting=f"role={role}",
+            estimate=stats.sd_interval(values=(hit & mask).sum(axis=1) / mask.sum(axis=1)),
+        )
+        for role, (hit, mask) in roles.items()
+        if mask.any(axis=1).all()
     ]
 
 

@@ -1,0 +1,161 @@
+"""The attack art is the toolbox's own: the same numbers as calling it by hand, and what it must find in known data."""
+
+import numpy as np
+import pytest
+import torch
+from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
+from art.estimators.classification import BlackBoxClassifier
+
+from unlearning import signals
+from unlearning.attacks import Reference, art
+
+SHORT = {"epochs": 5}
+
+
+def population(rng, n=300, classes=4, lift=0.0):
+    """Logits [1, n, classes], labels and membership of a model that is surer of members by ``lift``."""
+    y, member = rng.integers(classes, size=n), rng.random(n) < 0.5
+    logits = rng.normal(size=(1, n, classes)).astype(np.float32)
+    logits[0, np.arange(n), y] += np.float32(lift) * member
+    return logits, y, member
+
+
+def by_hand(kind, logits, y, member, asked, asked_y, *, scaler="standard", epochs=100, seed=0):
+    """`MembershipInferenceBlackBox` as its documentation calls it, on predictions."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    classes = logits.shape[-1]
+    target = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
+    attack = MembershipInferenceBlackBox(
+        target, attack_model_type=kind, input_type="prediction", scaler_type=scaler, nn_model_epochs=epochs
+    )
+    attack.fit(pred=logits[member], y=y[member], test_pred=logits[~member], test_y=y[~member])
+    found = attack.infer(None, asked_y, pred=asked, probabilities=True)
+    torch.set_num_threads(threads)
+    return found.ravel()
+
+
+class Seed:
+    """A generator whose next integer is known, so that ART can be called by hand with the same seed."""
+
+    def integers(self, top):
+        return 17
+
+
+def scored(logits, y, reference, rng=None, **options):
+    return art.score(logits, y, reference, art.Options(**options), rng or np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scaler", ["standard", "none"])
+@pytest.mark.parametrize("kind", art.Options.model_json_schema()["properties"]["model"]["enum"])
+def test_scores_are_those_of_the_library_called_by_hand(kind, scaler):
+    rng = np.random.default_rng(1)
+    (logits, y, member), (asked, asked_y, _) = population(rng, lift=1.0), population(rng, n=250)
+    reference = Reference(logits, y, member[None], ~member[None])
+    own, decision = scored(
+        asked, asked_y, reference, Seed(),
+        model=kind, features="logits", scaler=scaler, balanced=False, rows=None, **SHORT,
+    )  # fmt: skip
+    theirs = by_hand(
+        kind, logits[0], y, member, asked[0], asked_y, scaler=None if scaler == "none" else scaler, seed=17, **SHORT
+    )
+    np.testing.assert_array_equal(own[0], theirs)
+    np.testing.assert_array_equal(decision[0], np.round(theirs) == 1)
+    assert np.ptp(own) > 0
+
+
+def test_what_it_is_told_of_a_sample_is_what_was_asked_for():
+    logits = np.array([[1.0, 2.0, 4.0]])
+    p = np.exp(logits) / np.exp(logits).sum()
+    for kind, expected in (("logits", logits), ("probabilities", p), ("log_probabilities", np.log(p))):
+        told = art.features(logits, np.array([0]), kind)
+        assert told.dtype == np.float32
+        np.testing.assert_allclose(told, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "certain"), [("nn", 0.05), ("rf", 0.02), ("lr", 0.02), ("knn", 1e-9)])
+def test_members_that_are_told_apart_get_one_and_the_others_zero(kind, certain):
+    rng = np.random.default_rng(2)
+    (logits, y, member), (asked, asked_y, inside) = (population(rng, n=600, lift=40.0) for _ in range(2))
+    reference = Reference(logits, y, member[None], ~member[None])
+    value, decision = scored(asked, asked_y, reference, model=kind, epochs=400)
+    assert value[0, inside].mean() > 1 - certain
+    assert value[0, ~inside].mean() < certain
+    np.testing.assert_array_equal(decision[0], inside)
+
+
+@pytest.mark.parametrize("kind", ["nn", "rf", "lr"])
+def test_membership_at_random_gets_one_half_and_without_balance_the_share_of_members(kind):
+    rng = np.random.default_rng(3)
+    logits, y, _ = population(rng, n=2000)
+    asked, asked_y, _ = population(rng, n=2000)
+    member = np.arange(2000) % 10 == 0
+    reference = Reference(logits, y, member[None], ~member[None])
+    # 200 members: their share of labels and logits varies by chance, a few hundredths of probability
+    assert abs(scored(asked, asked_y, reference, model=kind, rows=None)[0].mean() - 0.5) < 0.05
+    whole = scored(asked, asked_y, reference, model=kind, balanced=False, rows=None)[0]
+    assert abs(whole.mean() - 0.1) < 0.03
+
+
+def test_rows_are_drawn_from_both_sides():
+    member = np.arange(50) < 30
+    for options, inside, outside in (
+        ({"balanced": False, "rows": None}, 30, 20),
+        ({"balanced": True, "rows": None}, 20, 20),
+        ({"balanced": True, "rows": 7}, 7, 7),
+        ({"balanced": False, "rows": 25}, 25, 20),
+    ):
+        rows = art.chosen(member, art.Options(**options), np.random.default_rng(0))
+        assert (member[rows].sum(), (~member[rows]).sum()) == (inside, outside)
+        assert len(set(rows.tolist())) == len(rows)
+    np.testing.assert_array_equal(
+        art.chosen(member, art.Options(balanced=False, rows=None), np.random.default_rng(0)), np.arange(50)
+    )
+
+
+def test_a_single_sample_can_be_asked_about():
+    logits, y, member = population(np.random.default_rng(4))
+    reference = Reference(logits, y, member[None], ~member[None])
+    for kind in ("nn", "rf"):
+        value, _ = scored(logits[:, :1], y[:1], reference, model=kind, **SHORT)
+        assert value.shape == (1, 1)
+        np.testing.assert_allclose(value, scored(logits[:, :9], y[:9], reference, model=kind, **SHORT)[0][:, :1])
+
+
+def test_the_global_generators_are_left_as_they_were():
+    logits, y, member = population(np.random.default_rng(5))
+    reference = Reference(logits, y, member[None], ~member[None])
+    before = np.random.get_state()[1].copy(), torch.get_rng_state(), torch.get_num_threads()
+    scored(logits, y, reference, model="rf")
+    scored(logits, y, reference, model="nn", **SHORT)
+    np.testing.assert_array_equal(np.random.get_state()[1], before[0])
+    assert torch.equal(torch.get_rng_state(), before[1])
+    assert torch.get_num_threads() == before[2]
+
+
+def test_a_library_row_is_the_same_alone_and_among_others():
+    """What `Rows` gives a loader for many rows at once is what ART's own data set gives one by one."""
+    logits, y, member = population(np.random.default_rng(6))
+    attack = art.fitted(
+        art.features(logits[0], y, "logits"), y, member, logits.shape[-1], art.Options(features="logits", epochs=1)
+    )
+    columns = logits[0], np.eye(4)[y], member
+    plain = MembershipInferenceBlackBox._get_attack_dataset(attack, *columns)
+    fast = attack._get_attack_dataset(*columns)
+    assert len(fast) == len(plain)
+    several = fast.__getitems__([5, 3, 200])
+    for row, found in zip([5, 3, 200], several, strict=True):
+        for one, other, alone in zip(found, plain[row], fast[row], strict=True):
+            assert torch.equal(one, other)
+            assert torch.equal(one, alone)
+
+
+def test_probabilities_need_no_label_noise_to_be_finite():
+    """Logits far apart: probabilities round to 0 and 1, and log-probabilities stay finite."""
+    logits, y, member = population(np.random.default_rng(7), lift=500.0)
+    assert np.isfinite(signals.log_probabilities(logits)).all()
+    reference = Reference(logits, y, member[None], ~member[None])
+    for kind in ("probabilities", "log_probabilities"):
+        assert np.isfinite(scored(logits, y, reference, model="lr", features=kind)[0]).all()
