@@ -16,6 +16,9 @@ import numpy as np
 from unlearning import stats
 from unlearning.stats import Estimate, empty
 
+#: What tells one draw of memberships or of initial weights from another in a row's setting.
+SEEDS = {"pair", "model"}
+
 #: Methods that are yardsticks, not contestants.
 CONTROLS = ("retrain_control",)
 
@@ -23,16 +26,26 @@ CONTROLS = ("retrain_control",)
 @dataclass(frozen=True)
 class Measure:
     """One metric as it is compared: its ``attack`` ("" = any one), what perfect unlearning scores (``ideal``, NaN if
-    unknown) and whether only the distance from that counts (``two_sided``) or more is better."""
+    unknown), and whether only the distance from that counts (``two_sided``), less is better (``falling``) or more is.
+    ``each``: the metric that is given for every seed, where it has another name."""
 
     metric: str
     attack: str
     ideal: float
     two_sided: bool = False
+    falling: bool = False
+    each: str = ""
 
     def goodness(self, value: np.ndarray) -> np.ndarray:
         """Larger = judged more forgotten."""
-        return -np.abs(value - self.ideal) if self.two_sided else value
+        if self.two_sided:
+            return -np.abs(value - self.ideal)
+        return -value if self.falling else value
+
+    def reads(self, row: dict) -> bool:
+        """Whether a row is one of this metric's."""
+        of_seed = self.each and any(part.startswith("model=") for part in row["setting"].split(";"))
+        return row["metric"] == (self.each if of_seed else self.metric) and self.attack in ("", row["attack"])
 
 
 MEASURES = {
@@ -43,7 +56,7 @@ MEASURES = {
     "IC score": Measure("ic_score", "", 1.0),
     "F / F₀": Measure("forgetting_quality_over_null", "", 1.0),
     "final score": Measure("score", "", math.nan),
-    "efficacy": Measure("efficacy", "", math.nan),
+    "efficacy": Measure("efficacy_median", "", math.nan, falling=True, each="efficacy"),
     "RULI privacy AUC": Measure("privacy_auc", "ruli", 0.5, two_sided=True),
     "RULI efficacy AUC": Measure("efficacy_auc", "ruli", 0.5, two_sided=True),
     "U-LiRA AUC": Measure("privacy_auc", "u_lira", 0.5, two_sided=True),
@@ -63,7 +76,7 @@ def evaluate(rows: list[dict], *, budget: str = "epsilon", size: str = "size") -
     for name, measure in MEASURES.items():
         of_scenario = defaultdict(list)
         for row in rows:
-            if row["metric"] == measure.metric and measure.attack in ("", row["attack"]):
+            if measure.reads(row):
                 of_scenario[row["scenario"]].append(row)
         for scenario, own in of_scenario.items():
             for what, estimate in _properties(measure, own, budget, size):
@@ -76,15 +89,15 @@ def evaluate(rows: list[dict], *, budget: str = "epsilon", size: str = "size") -
 
 def _properties(measure: Measure, rows: list[dict], budget: str, size: str):
     """Yield (property, Estimate) of one measure in one scenario."""
-    tables = _by_setting(rows, ("pair", budget, size))
-    plain = {setting: table for setting, table in tables.items() if "pair" not in dict(setting)}
+    tables = _by_setting(rows, (*SEEDS, budget, size))
+    plain = {setting: table for setting, table in tables.items() if not dict(setting).keys() & SEEDS}
     if set(plain) == {()}:
         yield "grounding", grounding(measure, plain[()])
         yield "separation", separation(measure, plain[()])
         yield "power", power(measure, plain[()])
-    pairs = [table for setting, table in tables.items() if set(dict(setting)) == {"pair"}]
-    if pairs:
-        yield "agreement over seeds", agreement(measure, pairs)
+    seeds = [table for setting, table in tables.items() if len(setting) == 1 and dict(setting).keys() & SEEDS]
+    if seeds:
+        yield "agreement over seeds", agreement(measure, seeds)
     sizes = [table for setting, table in plain.items() if size in dict(setting)]
     if sizes:
         yield "agreement over sizes", agreement(measure, sizes)

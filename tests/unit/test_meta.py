@@ -29,7 +29,7 @@ def test_grounding_is_the_distance_of_retrain_from_perfect():
 
 def test_a_measure_without_known_ideal_has_no_grounding_but_a_reason():
     row = only(
-        meta.evaluate(rows({"retrain": 3.0, "none": 1.0}, metric="efficacy", attack="")), "efficacy", "grounding"
+        meta.evaluate(rows({"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="")), "efficacy", "grounding"
     )
     assert math.isnan(row["value"])
     assert "perfect" in row["note"]
@@ -51,6 +51,29 @@ def test_the_distance_counts_where_a_measure_is_two_sided():
     )
     assert one == pytest.approx(other)
     assert one > 0
+
+
+def test_less_is_better_where_a_measure_falls():
+    """Becker & Liebig 2022: forgetting lowers efficacy."""
+    found = meta.evaluate(rows({"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", half=0.1))
+    assert only(found, "efficacy", "separation")["value"] == pytest.approx(
+        2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6
+    )
+
+
+def test_models_are_seeds_by_which_methods_are_ranked():
+    """The median stands for all models, efficacies of single ones for a seed each; neither counts as the other."""
+    low, high = {"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 3.0, "b": 2.0, "c": 1.0}
+    of_seeds = [rows(low, metric="efficacy", attack="", setting=f"model={i}") for i in range(3)]
+    median = rows(low, metric="efficacy_median", attack="")
+    mean = rows(high, metric="efficacy", attack="")
+    found = meta.evaluate([*median, *mean, *(row for one in of_seeds for row in one)])
+    row = only(found, "efficacy", "agreement over seeds")
+    assert (row["value"], row["n"]) == (1.0, 3)
+    assert only(found, "efficacy", "power")["n"] == 3
+    of_seeds[0] = rows(high, metric="efficacy", attack="", setting="model=0")
+    found = meta.evaluate([*median, *(row for one in of_seeds for row in one)])
+    assert only(found, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
 
 
 def test_power_is_the_share_of_pairs_that_are_told_apart():
@@ -119,7 +142,7 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
     from unlearning.display.meta import sheet
 
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
-        {"retrain": 3.0, "none": 1.0}, metric="efficacy", attack="", scenario="other"
+        {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
     )
     shown = sheet(meta.evaluate(table))
     assert [line.label for line in shown.lines] == ["Q", "efficacy"]

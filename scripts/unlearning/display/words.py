@@ -56,7 +56,27 @@ METRICS = {
         "F / F₀", "higher", "Forgetting quality over that of retrained against retrained models: 1 = like retraining."
     ),
     "efficacy": Meaning(
-        "efficacy", "higher", "1 over the information that the weights hold about the forget set: the higher, the less."
+        "efficacy",
+        "lower",
+        "1 over the mean squared gradient norm of the forgotten samples: the lower, the less settled the weights are "
+        "on them. Retraining is the yardstick.",
+    ),
+    "efficacy_median": Meaning(
+        "median efficacy",
+        "lower",
+        "1 over the mean squared gradient norm of the forgotten samples, as a median over models: the lower, the less "
+        "settled the weights are on them. Retraining is the yardstick.",
+    ),
+    "efficacy_upper_bound": Meaning(
+        "upper bound of efficacy", "lower", "1 over the squared norm of the mean gradient of the forgotten samples."
+    ),
+    "information": Meaning(
+        "ι", "higher", "Mean squared gradient norm of the forgotten samples: the higher, the less settled the weights."
+    ),
+    "attack_probability": Meaning(
+        "probability of membership",
+        "lower",
+        "Mean probability of membership that an attack gives to the forgotten samples. Retraining is the yardstick.",
     ),
     "efficacy_auc": Meaning(
         "efficacy AUC",
@@ -71,7 +91,7 @@ METRICS = {
 }
 
 #: The one number per protocol that the sentences and controls speak of: the first that a scenario has.
-PRIMARY = ("q", "ic_score", "forgetting_quality_over_null", "privacy_auc", "efficacy")
+PRIMARY = ("q", "ic_score", "forgetting_quality_over_null", "privacy_auc", "efficacy_median")
 
 #: What a metric must read on retrained models; other metrics have no such value.
 IDEAL = {"q": 1.0, "q_crossfit": 1.0, "forgetting_quality_over_null": 1.0, "privacy_auc": 0.5}
