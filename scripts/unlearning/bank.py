@@ -54,7 +54,8 @@ class Bank:
         self.buffers = {k: v.to(device) for k, v in buffers.items()}
         self.dtype = next(iter(parameters.values())).dtype
         self.model.to(self.dtype)
-        self.engine: Stacked | Serial = choose(self.model, backend)
+        self.engine: Stacked | Serial = choose(self.model, backend, device)
+        self._places: dict[tuple[int, ...], Tensor] = {}
         self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
@@ -138,20 +139,32 @@ class Bank:
             self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record
         ).run()  # fmt: skip
 
-    def read(self, models: list[int], rows: Tensor, jitter: np.ndarray | None = None) -> Batch:
+    def forward(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
+        """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps."""
+        if self.recipe.precision == "float32":
+            return self.engine.forward(parameters, buffers, x)
+        # A cached cast would outlive the step when steps are recorded and replayed.
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, cache_enabled=False):
+            return self.engine.forward(parameters, buffers, x).to(self.dtype)
+
+    def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
         """The samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
 
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
         rows = rows.to(self.device)
-        if self.labels.ndim == 2:
-            labels = self.labels[torch.tensor(models, device=self.device)[:, None], rows]
-        else:
-            labels = self.labels[rows]
+        labels = self.labels[rows] if self.labels.ndim == 1 else self.labels[self._at(models), rows]
         x = self._scaled(self.x[rows])
         if jitter is not None:
             x = crop_and_flip(x, jitter)
         return Batch(x=x, labels=labels, rows=rows, models=models)
+
+    def _at(self, models: list[int]) -> Tensor:
+        """Model numbers as an index [n, 1]; kept on the device, where copies would stop the queue."""
+        key = tuple(models)
+        if key not in self._places:
+            self._places[key] = torch.tensor(models, device=self.device)[:, None]
+        return self._places[key]
 
     def _scaled(self, x: Tensor) -> Tensor:
         if x.dtype == torch.uint8:

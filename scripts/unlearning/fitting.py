@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unlearning import lanes
 from unlearning.engine import State
 from unlearning.optim import Optimiser
 from unlearning.streams import Batch, Order, Stream
@@ -41,16 +42,27 @@ class Fit:
         bank = self.bank
         if self.record is not None:
             self.recorded = {k: torch.zeros_like(v) for k, v in bank.parameters.items()}
-        moving = set(bank.parameters if self.only is None else self.only)
-        for group in bank.engine.groups(len(bank)):
-            leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in bank.parameters.items()}
-            buffers = {k: v[group].clone() for k, v in bank.buffers.items()}
+        groups = bank.engine.groups(len(bank))
+        if lanes.suits(self):
+            lanes.run(self, groups)
+            return None
+        for group in groups:
+            leaves, buffers = self.taken(group)
             self._train(group, leaves, buffers)
-            for k, v in leaves.items():
-                bank.parameters[k][group] = v.detach()
-            for k, v in buffers.items():
-                bank.buffers[k][group] = v
+            self.put(group, leaves, buffers)
         return self.recorded
+
+    def taken(self, group: list[int]) -> tuple[State, State]:
+        """Copies of the group's parameters, of which the moving ones ask for gradients, and of its buffers."""
+        moving = set(self.bank.parameters if self.only is None else self.only)
+        leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
+        return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
+
+    def put(self, group: list[int], leaves: State, buffers: State) -> None:
+        """Give the bank what became of the group."""
+        for own, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
+            for k, v in trained.items():
+                own[k][group] = v.detach()
 
     def _train(self, group: list[int], leaves: State, buffers: State) -> None:
         """All epochs of the models of one group; ``leaves`` and ``buffers`` change in place."""
@@ -65,7 +77,7 @@ class Fit:
             [
                 Order(
                     stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
-                    stream.batch_size or optimiser.batch_size, jitter=self.augment,
+                    stream.batch_size or optimiser.batch_size, jitter=self.augment, device=self.bank.device,
                 )
                 for s, stream in enumerate(streams)
             ]
@@ -87,7 +99,7 @@ class Fit:
             rows, jitter = next(reader)
             batch = self.bank.read(group, rows, jitter)
             batch.epoch, batch.first = epoch, first
-            batch.logits = self.bank.engine.forward(leaves, buffers, batch.x)
+            batch.logits = self.bank.forward(leaves, buffers, batch.x)
             if stream.loss is not None:
                 total = total + stream.weight * stream.loss(batch).mean(-1)
             if self.record is not None:

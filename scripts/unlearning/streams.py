@@ -96,6 +96,7 @@ class Order:
     purpose: str
     batch_size: int
     jitter: bool = False
+    device: str = "cpu"
     passes: int = field(default=0, init=False)
 
     @property
@@ -103,31 +104,34 @@ class Order:
         """Batches per pass; the last may be smaller."""
         return -(-len(self.rows) // self.batch_size)
 
-    def __iter__(self) -> Iterator[tuple[Tensor, np.ndarray | None]]:
-        """Yield (rows int64 [n, b], jitter uint8 [n, b, 3] or None): vertical and horizontal shift 0–8, flip 0–1.
-
-        Raises ValueError if there are no rows.
-        """
+    def whole(self) -> tuple[Tensor, Tensor | None]:
+        """The next pass: rows int64 [n, k], and with jitter uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip
+        0–1. Raises ValueError if there are no rows."""
         if not len(self.rows):
             raise ValueError("a stream has no rows to read; give every model at least one such sample")
+        draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
+        k = len(self.rows)
+        order = np.stack([rng.permutation(k) for rng in draws])
+        shifts = None
+        if self.jitter:
+            drawn = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
+            shifts = torch.from_numpy(drawn).to(self.device)
+        self.passes += 1
+        return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield rows [n, b] and jitter [n, b, 3] of every batch, as `whole` draws them."""
         while True:
-            draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
-            k = len(self.rows)
-            order = np.stack([rng.permutation(k) for rng in draws])
-            shifts = None
-            if self.jitter:
-                shifts = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
-            index = torch.from_numpy(np.take_along_axis(self.rows.index, order, 1))
-            self.passes += 1
-            for start in range(0, k, self.batch_size):
+            index, shifts = self.whole()
+            for start in range(0, len(self.rows), self.batch_size):
                 stop = start + self.batch_size
                 yield index[:, start:stop], None if shifts is None else shifts[:, start:stop]
 
 
-def crop_and_flip(x: Tensor, jitter: np.ndarray) -> Tensor:
+def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     """Shift by up to 4 pixels (zeros outside) and mirror: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b, 3]."""
     flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
-    draws = torch.from_numpy(jitter.reshape(-1, 3).astype(np.int64)).to(x.device)
+    draws = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()
     height, width = x.shape[-2:]
     rows = draws[:, :1] + torch.arange(height, device=x.device)
     columns = torch.arange(width, device=x.device).expand(len(draws), width)

@@ -98,3 +98,19 @@ class RMSprop(Updates):
             lr=self.param_groups[0]["lr"], alpha=0.99, eps=1e-8, weight_decay=self.weight_decay,
             momentum=self.momentum, centered=False,
         )  # fmt: skip
+
+
+class RecordedSGD(Updates):
+    """SGD whose learning rate ``rate`` is a tensor [], so that a recorded step follows a schedule when replayed."""
+
+    def __init__(self, parameters: list[Tensor], rate: Tensor, **settings: float) -> None:
+        super().__init__(parameters, lr=0.0, **settings)
+        self.rate, self.velocity = rate, self._zeros()
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        # From a velocity of zero the first step is the same as from none, without dampening.
+        velocity = [self.velocity[i] if self.momentum else None for i in at]
+        sgd(
+            parameters, gradients, velocity, fused=True, lr=self.rate, momentum=self.momentum,
+            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+        )  # fmt: skip

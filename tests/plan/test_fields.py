@@ -83,6 +83,7 @@ ROWS = [
     ("recipe.epochs", {}, {"defaults/recipe/epochs": 4}, "train"),
     ("recipe.augment", {}, {"defaults/recipe/augment": "crop_flip"}, "train"),
     ("recipe.record_updates", {}, {"defaults/recipe/record_updates": True}, "train"),
+    ("recipe.precision", {}, {"defaults/recipe/precision": "bfloat16"}, "train"),
     ("recipe.dp", {}, PRIVATE, "train"),
     ("recipe.dp", {}, {"defaults/recipe/dp": {"epsilon": float("inf")}}, NOTHING),
     ("recipe.dp.epsilon", PRIVATE, {"defaults/recipe/dp/epsilon": 4.0}, "train"),

@@ -160,3 +160,23 @@ def test_a_model_can_be_taken_out_and_put_back():
     )
     with pytest.raises(ValueError, match=r"tensor '0\.weight' is new, missing or of another shape"):
         bank.insert(1, mlp())
+
+
+def test_half_precision_multiplies_in_half_and_keeps_the_rest():
+    single, half = (
+        fresh(conv, backend="serial", recipe=RECIPE.model_copy(update={"precision": kind, "epochs": 1}))
+        for kind in ("float32", "bfloat16")
+    )
+    x = single._scaled(single.x[None, :7])
+    first = [{k: v[:1] for k, v in s.items()} for s in (single.parameters, single.buffers)]
+    full, low = single.forward(*first, x), half.forward(*first, x)
+    gap = (full - low).norm() / full.norm()
+    assert low.dtype == torch.float32
+    assert 1e-5 < gap < 2e-2
+    half.train(rows(half.seeds)[1])
+    assert {v.dtype for v in half.parameters.values()} == {torch.float32}
+
+
+def test_a_budget_and_half_precision_exclude_each_other():
+    with pytest.raises(ValueError, match="precision bfloat16 cannot be combined with dp"):
+        Recipe(dp={"epsilon": 1.0}, precision="bfloat16")

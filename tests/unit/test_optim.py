@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from unlearning.optim import Optimiser
+from unlearning.updates import RecordedSGD
 
 REAL = {
     "sgd": lambda p, s: torch.optim.SGD(p, s.lr, momentum=s.momentum, weight_decay=s.weight_decay),
@@ -30,6 +31,24 @@ def test_updates_are_those_of_torch_optim(name, momentum, weight_decay):
             ((parameters[0] ** 3).sum() + parameters[1].prod()).backward()
             optimiser.step()
     assert not torch.equal(ours[0], start[0])
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_recorded_updates_are_those_of_torch_optim(momentum):
+    start = [torch.linspace(-1, 1, 12, dtype=torch.float64).view(3, 4), torch.ones(2, dtype=torch.float64)]
+    ours, theirs = ([p.clone().requires_grad_() for p in start] for _ in range(2))
+    rate = torch.zeros((), dtype=torch.float64)
+    steps = RecordedSGD(ours, rate, momentum=momentum, weight_decay=0.01)
+    real = torch.optim.SGD(theirs, 1.0, momentum=momentum, weight_decay=0.01)
+    for lr in (0.05, 0.05, 0.02):
+        rate.fill_(lr)
+        real.param_groups[0]["lr"] = lr
+        for parameters, optimiser in ((ours, steps), (theirs, real)):
+            optimiser.zero_grad()
+            ((parameters[0] ** 3).sum() + parameters[1].prod()).backward()
+            optimiser.step()
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-15)
 

@@ -46,8 +46,8 @@ def test_jitter_covers_its_range_belongs_to_the_model_and_leaves_the_order_alone
     plain = passes(Order(rows, [1, 2], "p", 200), 1)
     batch, jitter = next(iter(Order(rows, [1, 2], "p", 200, jitter=True)))
     assert (batch.numpy() == plain[0]).all()
-    assert jitter.min((0, 1)).tolist() == [0, 0, 0]
-    assert jitter.max((0, 1)).tolist() == [8, 8, 1]
+    assert jitter.amin((0, 1)).tolist() == [0, 0, 0]
+    assert jitter.amax((0, 1)).tolist() == [8, 8, 1]
     assert (next(iter(Order(rows[[1]], [2], "p", 200, jitter=True)))[1] == jitter[[1]]).all()
 
 

@@ -1,0 +1,87 @@
+"""Lanes, the way of plain training on a GPU: what they leave is what the ordinary fit leaves. Without a GPU the same
+lanes run their steps unrecorded, so that all but the recording itself is tested everywhere."""
+
+import numpy as np
+import pytest
+import torch
+
+from bank_cases import RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
+from unlearning import fitting, lanes
+from unlearning.streams import Rows, Stream, fit_labels
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
+
+
+def fit(bank, **changed):
+    """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
+    retain = rows(bank.seeds)[1]
+    known = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "augment": False, "passes": ((Stream(retain),),)}
+    nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
+    return fitting.Fit(bank=bank, **(nothing | known | changed))
+
+
+@pytest.mark.parametrize("at_once", ["1", "3"])
+@pytest.mark.parametrize(
+    ("build", "backend", "augment"), [(mlp, "stacked", False), (conv, "serial", False), (conv, "serial", True)]
+)
+def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once):
+    monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
+    plain, laned = (fresh(build, backend=backend, dtype=torch.float64) for _ in range(2))
+    start = laned.copy()
+    fit(plain, augment=augment).run()
+    laned.model.train()
+    asked = fit(laned, augment=augment)
+    lanes.run(asked, laned.engine.groups(len(laned)))
+    assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
+
+
+def test_a_lane_does_not_depend_on_the_others(monkeypatch):
+    ends = []
+    for at_once in ("1", "4"):
+        monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
+        bank = fresh(conv, backend="serial")
+        bank.model.train()
+        lanes.run(fit(bank), bank.engine.groups(len(bank)))
+        ends.append(bank)
+    assert same(*ends)
+
+
+def test_fewer_rows_than_a_batch_are_one_step():
+    plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
+    few = ((Stream(Rows(np.tile(np.arange(5), (3, 1)))),),)
+    fit(plain, passes=few).run()
+    lanes.run(fit(laned, passes=few), laned.engine.groups(3))
+    assert largest_gap(plain, laned) < 1e-12
+
+
+def test_only_plain_training_suits_and_only_on_a_gpu():
+    bank = fresh(seeds=SEEDS[:2])
+    assert not lanes.suits(fit(bank))
+    bank.device = "cuda"  # Nothing is computed here.
+    stream = Stream(rows(bank.seeds)[1])
+    assert lanes.suits(fit(bank))
+    for changed in (
+        {"mask": {}}, {"scale": {}}, {"penalty": lambda p, e: 0.0}, {"record": np.zeros((2, 60), bool)},
+        {"optimiser": RECIPE.model_copy(update={"optimiser": "adam"})}, {"optimiser": (RECIPE, RECIPE)},
+        {"passes": ((stream,), (stream,))}, {"passes": ((stream, stream),)},
+        {"passes": ((Stream(stream.rows, loss=lambda batch: fit_labels(batch)),),)},
+    ):  # fmt: skip
+        assert not lanes.suits(fit(bank, **changed)), changed
+
+
+@GPU
+@pytest.mark.parametrize(("build", "backend"), [(mlp, "stacked"), (conv, "serial"), (conv, "stacked")])
+def test_recorded_training_on_a_gpu_agrees_with_the_processor(build, backend):
+    here, there = (fresh(build, backend=backend, dtype=torch.float64, device=d) for d in ("cpu", "cuda"))
+    for bank in (here, there):
+        bank.train(rows(bank.seeds)[1])
+    there.parameters, there.buffers = ({k: v.cpu() for k, v in s.items()} for s in (there.parameters, there.buffers))
+    assert largest_gap(here, there) < 1e-6  # learning rates are rounded to single precision there
+
+
+@GPU
+def test_half_precision_learns_on_a_gpu_too():
+    bank = fresh(conv, backend="serial", device="cuda", recipe=RECIPE.model_copy(update={"precision": "bfloat16"}))
+    bank.train(rows(bank.seeds)[1])
+    assert all(bool(v.isfinite().all()) for v in bank.parameters.values())
