@@ -68,6 +68,13 @@ class Case:
         return self._answers(self.control_files).logits if self.control_files else None
 
     @cached_property
+    def compared(self) -> np.ndarray | None:
+        """Logits of retrained models that this method did not make itself: `retrained`, or `control` for retraining;
+        None if the scenario has none."""
+        own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
+        return self.control if own else None if self.retrained_files is None else self.retrained
+
+    @cached_property
     def selection(self) -> Selection | None:
         """Verdicts by which the target samples were chosen, or None if they were not."""
         return Selection.read(self.selection_file, len(self.data.y)) if self.selection_file else None

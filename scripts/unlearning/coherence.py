@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 UNTRAINED = ("correctness", "random")
 
 #: Tables that every study has.
-BUILT_IN = ("headline", "cost")
+BUILT_IN = ("headline", "cost", "meta")
 
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own")
@@ -82,12 +82,15 @@ def display(kind: str, name: str, wish: "Table | Figure", every: Iterable["Scena
         raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
     if kind == "figures" and wish.kind == "axis" and axis is None:
         raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
-    if kind == "tables":
-        _metric(wish.metric, (*where, "metric"), shown)
-        twin = next((one for i, one in enumerate(wish.footer) if one in wish.footer[:i]), None)
+    for field in ("metric", "attack", "setting", "footer") if kind == "tables" else ():
+        given = _listed(getattr(wish, field))
+        twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
         if twin is not None:
-            raise StudyError((*where, "footer"), f"names {twin!r} twice; keep one of the two")
-    _adversary(wish.attack, (*where, "attack"), shown)
+            raise StudyError((*where, field), f"names {twin!r} twice; keep one of the two")
+    for metric in _listed(wish.metric) if kind == "tables" else ():
+        _metric(metric, (*where, "metric"), shown)
+    for attack in _listed(wish.attack):
+        _adversary(attack, (*where, "attack"), shown)
 
 
 # ---------------------------------------------------------------- helpers
@@ -96,6 +99,10 @@ def display(kind: str, name: str, wish: "Table | Figure", every: Iterable["Scena
 def _same(a: "Scenario", b: "Scenario") -> bool:
     names = {"name", "setting", "axes"}
     return all(getattr(a, part) == getattr(b, part) for part in a.__dataclass_fields__ if part not in names)
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
@@ -142,7 +149,9 @@ def _attacks(one: "Scenario") -> None:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
     for name, attack in one.attacks.items() if own else ():
         if "PROBABILITY" not in plugins.defined(plugins.source_file("attacks", attack.name, attack.file)):
-            reports = f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
+            reports = (
+                f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
+            )
             raise _joint(("attacks", name), reports)
     learners = [name for name, attack in one.attacks.items() if attack.name not in UNTRAINED]
     if learners and protocol.options.get("shadow_models_per_split") == 0:

@@ -41,9 +41,13 @@ EXPECTED = {
 #: What scenarios, methods, tables and whatever else becomes part of a file's name may be called.
 NAME = r"^[a-z0-9][a-z0-9_]*$"
 
+#: What metrics are called, which may hold a rate as in tpr_at_0.1pct_fpr.
+METRIC = r"^[a-z0-9][a-z0-9_.]*$"
+
 #: Words for the patterns of text fields.
 PATTERNS = {
     NAME: "lower-case letters, digits and underscores only",
+    METRIC: "lower-case letters, digits, underscores and points only",
     r"^\d{3}/\w+$": "a paper and a table of it, such as 000/1",
 }
 

@@ -19,6 +19,7 @@ from unlearning.recipe import Recipe
 from unlearning.settings import Settings
 
 Name = Annotated[str, StringConstraints(pattern=faults.NAME, max_length=40)]
+Metric = Annotated[str, StringConstraints(pattern=faults.METRIC, max_length=40)]
 
 #: The adversaries of Tu, Hu & Ma 2024; Q over these is the paper's Q.
 PAPER_SET = ["correctness", "confidence", "entropy", "modified_entropy", "shadow"]
@@ -28,6 +29,9 @@ PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
 STAGES = ("import", "data", "splits", "train", "selection", "unlearn", "attack", "metrics")
+
+#: Kinds of figures, a file each.
+KINDS = plugins.names("display/figures")
 
 
 class DataChoice(Settings):
@@ -56,15 +60,16 @@ class Table(Settings):
     """One table: ``metric`` of every method (rows) along ``columns`` (an axis of ``vary``, or scenario).
 
     ``attack`` is an attack as "name/form", or a set of them for Q (paper, extended); empty = the paper's set, or
-    one classical attack. ``setting`` picks among rows of one metric, such as "role=test" or "fpr=0.01".
+    one classical attack. ``setting`` picks among rows of one metric, such as "role=test" or "fpr=0.01". Of each of
+    the three a list may be given: a column for each combination that a scenario has.
     """
 
     title: str
-    metric: Name
+    metric: Metric | Annotated[list[Metric], Field(min_length=1)]
     scenarios: list[Name] = Field(min_length=1)
     columns: Name = "scenario"
-    attack: str = ""
-    setting: str = ""
+    attack: str | Annotated[list[str], Field(min_length=1)] = ""
+    setting: str | Annotated[list[str], Field(min_length=1)] = ""
     footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
     published: Annotated[str, StringConstraints(pattern=r"^\d{3}/\w+$")] | None = Field(
         None, description="paper and table of resources/published, such as 000/1"
@@ -77,7 +82,7 @@ class Figure(Settings):
     ``attack`` as for tables; a figure of kind roc shows each method's strongest attack if none is named.
     """
 
-    kind: Literal["quality", "axis", "pairs", "roc", "phi"]
+    kind: Literal[*KINDS]
     title: str
     scenarios: list[Name] = Field(min_length=1)
     axis: Name | None = None

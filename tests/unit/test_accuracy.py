@@ -12,9 +12,8 @@ def logits_of(guess, classes=4):
     return np.eye(classes, dtype=np.float32)[guess]
 
 
-def by_role(rows):
-    assert all(row["metric"] == "accuracy" for row in rows)
-    return {row["setting"].removeprefix("role="): row for row in rows}
+def by_role(rows, metric="accuracy"):
+    return {row["setting"].removeprefix("role="): row for row in rows if row["metric"] == metric}
 
 
 def example():
@@ -133,3 +132,51 @@ def test_interval_covers_the_truth(of_sample, of_model, shared):
         halves.append((found.high - found.low) / 2)
     assert inside / games >= 0.93
     assert np.mean(halves) < 1.45 * 1.96 * np.std(values)
+
+
+def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
+    given, test = example()
+    guess = np.array([[0, 1, 0, 0, 0, 1, 2, 3], [0, 1, 0, 0, 1, 1, 2, 3]])
+    rows = accuracy.evaluate(**given, test=test, compared=logits_of(guess))
+    gap = by_role(rows, "accuracy_gap")
+    assert {name: row["value"] for name, row in gap.items()} == {
+        "retain": 0.25,  # 2 of 2 against 2 of 2, 2 of 2 against 1 of 2
+        "forget": -0.5,  # 0 of 2 against 1 of 2, 1 of 2 against 2 of 2
+        "heldout": 0.25,  # 2 of 2 against 1 of 2, 0 of 2 against 0 of 2
+        "test": 0.25,
+    }
+    for row in gap.values():
+        assert -1 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+    same = by_role(accuracy.evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
+    assert {row["value"] for row in same.values()} == {0.0}
+    assert not by_role(accuracy.evaluate(**given, test=test), "accuracy_gap")
+    with pytest.raises(ValueError, match="compared must hold logits"):
+        accuracy.evaluate(**given, compared=logits_of(guess[:1]))
+
+
+def test_the_commonest_label_is_counted_among_what_each_model_keeps():
+    given, _ = example()
+    y = np.array([[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
+    share = by_role(accuracy.evaluate(**{**given, "y": y}), "majority_share")["retain"]
+    assert share["value"] == 0.75  # all of two, one of two
+    given["forget"] = given["train"]
+    assert np.isnan(by_role(accuracy.evaluate(**given), "majority_share")["retain"]["value"])
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_the_interval_of_a_gap_covers_the_truth(shift):
+    """Two populations that meet the same hard and easy samples; the second is better by ``shift``."""
+    rng = np.random.default_rng(1)
+    models, samples, games = 6, 200, 400
+    truth = ndtr((0.5 + shift) / np.sqrt(2)) - ndtr(0.5 / np.sqrt(2))
+    groups = {"split": np.zeros(models, int), "block": np.zeros(models, int)}
+    inside, wide, apart = 0, [], []
+    for _ in range(games):
+        z = 0.5 + rng.normal(size=samples)
+        of, to = (z + more + rng.normal(size=(models, samples)) > 0 for more in (shift, 0.0))
+        found = _rates.gap(of=of, to=to, rows=np.ones((models, samples), bool), **groups)
+        inside += found.low <= truth <= found.high
+        wide.append(found.high - found.low)
+        apart.append(found.value)
+    assert inside / games >= 0.93
+    assert np.mean(wide) < 1.6 * 2 * 1.96 * np.std(apart)

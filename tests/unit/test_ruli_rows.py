@@ -1,5 +1,6 @@
 """What RULI's metrics read of a case: which models answer, for which samples, and under which name."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -55,7 +56,12 @@ def test_every_question_is_asked_of_its_own_models(plain):
         assert row["n"] == 180
     assert covers(found["u_lira", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
     assert covers(found["population", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
-    assert {setting for _, _, setting in found} == {""}
+    assert {setting for _, metric, setting in found if not metric.endswith("_roc")} == {""}
+    # on the curve: TPR = Φ(d + Φ⁻¹(FPR)); the distributions are known from 60 models each
+    for name, fpr in itertools.product(("privacy", "efficacy"), (0.01, 0.05, 0.1, 0.2, 0.5)):
+        truth = ndtr(between[name] + ndtri(fpr))
+        assert covers(found["ruli", f"{name}_roc", f"fpr={fpr:g}"], truth, 0.4, numbers=10), (name, fpr)
+    assert found["ruli", "privacy_roc", "fpr=0.05"]["value"] == found["ruli", "privacy_tpr_at_5pct_fpr", ""]["value"]
 
 
 def test_held_out_samples_are_answered_by_retrained_models_or_the_originals(plain):
@@ -149,6 +155,7 @@ def test_two_kinds_of_targets_are_read_apart(tmp_path):
     assert covers(found["ruli", "privacy_auc", "target=protected"], 0.5, 0.15)
     both = found["ruli", "privacy_auc", ""]
     assert 0.6 < both["value"] < 0.85
+    assert found["ruli", "privacy_roc", "target=vulnerable;fpr=0.2"]["n"] == 120
     sizes = [found["ruli", "privacy_auc", f"target={kind}"]["n"] for kind in ("vulnerable", "protected")]
     assert (both["n"], sizes) == (240, [120, 120])
     # table 3: of kept vulnerable samples Φ(−1) are still right; of all that the targets keep far more

@@ -219,6 +219,8 @@ def _imported(scenario: Scenario) -> bool:
 def _drawn_from(kind: str, case: Case) -> dict[str, Any]:
     if kind == "roc" and case.scores:
         return {"data": case.data, "splits": case.splits, "scores": case.scores}
+    if kind == "samples" and len(case.originals) == len(case.unlearned):
+        return {"data": case.data, "splits": case.splits, "originals": case.originals, "unlearned": case.unlearned}
     if kind == "phi":
         return {"data": case.data, "splits": case.splits, "unlearned": case.unlearned}
     return {}

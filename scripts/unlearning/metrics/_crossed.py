@@ -160,11 +160,11 @@ def joint_half_widths(
     return stats.t_quantile(p=stats.normal_probability(critical), dof=reading.dof) * error
 
 
-def estimates(reading: Reading, *, n: int, note: str = "") -> list[stats.Estimate]:
-    """Each statistic, a rate, with its own interval in [0, 1]; ``n`` counts samples."""
+def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
+    """Each statistic, a rate, with its own interval in [``low``, 1]; ``n`` counts samples."""
     note = annotated(reading, note)
     return [
-        stats.Estimate(float(v), max(float(v - h), 0.0), min(float(v + h), 1.0), n, note)
+        stats.Estimate(float(v), max(float(v - h), low), min(float(v + h), 1.0), n, note)
         for v, h in zip(reading.value, half_widths(reading), strict=True)
     ]
 

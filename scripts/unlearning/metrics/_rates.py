@@ -27,15 +27,30 @@ def rate(*, hit: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndar
     repeats of one another). The interval is over samples and models (``_crossed``); ``n`` counts samples. NaN
     with the reason when no model has rows; models without any are left out and counted in the note.
     """
+    return _mean([hit], rows, split, block)[0]
+
+
+def gap(*, of: np.ndarray, to: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
+    """`rate` of the hits ``of`` minus that of the hits ``to``, two populations of models on the same ``rows``.
+
+    ``of`` and ``to`` bool [models, samples]. A sample counts once, in both populations together; models differ as
+    pairs, the i-th of each, which share a split. In [−1, 1].
+    """
+    return _mean([of, to], rows, split, block)[0]
+
+
+def _mean(hits: list[np.ndarray], rows, split, block) -> list[stats.Estimate]:
+    """The rate of the first hits, less that of the second if there are two."""
     have = rows.any(axis=1)
     if not have.any():
-        return stats.empty(n=0, note="no model has samples in this role")
+        return [stats.empty(n=0, note="no model has samples in this role")]
     columns = rows.any(axis=0)
-    part = _crossed.part(
-        value=hit[np.ix_(have, columns)].astype(np.float64), weight=rows[np.ix_(have, columns)].astype(np.float64)
-    )
+    weight = rows[np.ix_(have, columns)].astype(np.float64)
+    part, *other = [_crossed.part(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits]
+    if other:
+        part = _crossed.difference(part, other[0])
     _, group = np.unique(np.stack([block, split])[:, have], axis=1, return_inverse=True)
     reduced = _crossed.combine([part], split=group.reshape(-1))
     reading = _crossed.read(reduced, share=reduced.count / reduced.count.sum())
     missing = "" if have.all() else f"{int((~have).sum())} of {len(have)} models have no samples in this role"
-    return _crossed.estimates(reading, n=int(columns.sum()), note=missing)[0]
+    return _crossed.estimates(reading, n=int(columns.sum()), note=missing, low=-1.0 if other else 0.0)

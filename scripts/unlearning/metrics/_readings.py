@@ -26,20 +26,40 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     Targets that lack a side are left out. An FPR that one target cannot resolve but all together can is read
     with one threshold for all of them.
     """
-    n = int((test.positive | test.negative).any(axis=0).sum())
-    usable = test.positive.any(axis=1) & test.negative.any(axis=1)
-    missing = test.missing or ("" if usable.any() else "no target has samples on both sides")
-    if missing:
-        nothing = stats.empty(n=n, note=missing)
+    sides = _sides(test)
+    n = _count(test)
+    if isinstance(sides, str):
+        nothing = stats.empty(n=n, note=sides)
         return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
-    score = np.where(test.positive | test.negative, test.score, 0.0)[usable]
-    positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
+    score, positive, negative = sides
     parts = [
         balanced_accuracy(score > 0, positive, negative),
         _separation.auc(score=score, forget=positive, heldout=negative),
     ]
     tpr = {tpr_name(level): tpr_at_fpr(score, positive, negative, fpr=level, n=n) for level in fpr}
     return {**dict(zip(("accuracy", "auc"), over_models(parts, n=n), strict=True)), **tpr}
+
+
+def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
+    """The TPR of a test at each FPR, as `readings` has it."""
+    sides = _sides(test)
+    if isinstance(sides, str):
+        return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
+    return {level: tpr_at_fpr(*sides, fpr=level, n=_count(test)) for level in fpr}
+
+
+def _count(test: Question) -> int:
+    return int((test.positive | test.negative).any(axis=0).sum())
+
+
+def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
+    """Score, positive and negative, float64 [targets with both sides, samples]; why there are none."""
+    usable = test.positive.any(axis=1) & test.negative.any(axis=1)
+    if test.missing or not usable.any():
+        return test.missing or "no target has samples on both sides"
+    score = np.where(test.positive | test.negative, test.score, 0.0)[usable]
+    positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
+    return score, positive, negative
 
 
 def tpr_name(fpr: float) -> str:

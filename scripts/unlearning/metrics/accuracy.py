@@ -5,6 +5,7 @@ import numpy as np
 from unlearning.case import Case
 from unlearning.metrics import _rates, row
 from unlearning.settings import Settings
+from unlearning.stats import Estimate, empty
 
 
 class Options(Settings):
@@ -12,7 +13,10 @@ class Options(Settings):
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
-    """`evaluate` on the target models of a case; the test part is read with clean labels."""
+    """`evaluate` on the target models of a case; the test part is read with clean labels.
+
+    Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right.
+    """
     target = case.membership[case.target]
     test = case.data.part == 1
     found = evaluate(
@@ -25,6 +29,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
         block=target.block,
         test=test if test.any() else None,
         test_y=case.data.y_clean,
+        compared=None if case.compared is None else case.compared[case.target],
     )
     return [row for row in found if row["n"]]
 
@@ -40,8 +45,13 @@ def evaluate(
     block: np.ndarray,
     test: np.ndarray | None = None,
     test_y: np.ndarray | None = None,
+    compared: np.ndarray | None = None,
 ) -> list[dict]:
     """Rows "accuracy" with setting "role=retain", "role=forget", "role=heldout" and "role=test".
+
+    "majority_share", setting "role=retain", is what a model would reach there that always says the commonest label.
+    With the logits of retrained models, ``compared`` float [models, samples, classes], "accuracy_gap" is their
+    accuracy minus that of ``logits``, for each role.
 
     ``logits`` float [models, samples, classes]; ``y`` int [samples] or [models, samples], the labels that models
     were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and ``block`` int
@@ -54,16 +64,40 @@ def evaluate(
     for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
         if mask.shape != guess.shape:
             raise ValueError(f"{name} must be [models, samples] = {guess.shape} like the logits, not {mask.shape}")
-    right = guess == _rates.per_model(y, guess.shape, "y")
-    roles = {"retain": (right, train & ~forget), "forget": (right, forget), "heldout": (right, heldout)}
+    masks = {"retain": train & ~forget, "forget": forget, "heldout": heldout}
+    taught = _rates.per_model(y, guess.shape, "y")
+    answers = dict.fromkeys(masks, taught)
     if test is not None:
-        true = right if test_y is None else guess == _rates.per_model(test_y, guess.shape, "test_y")
-        roles["test"] = true, _rates.per_model(test, guess.shape, "test")
-    return [
+        masks["test"] = _rates.per_model(test, guess.shape, "test")
+        answers["test"] = taught if test_y is None else _rates.per_model(test_y, guess.shape, "test_y")
+    groups = {"split": split, "block": block}
+    found = [
         row(
             metric="accuracy",
             setting=f"role={name}",
-            estimate=_rates.rate(hit=hit, rows=rows, split=split, block=block),
+            estimate=_rates.rate(hit=guess == answers[name], rows=rows, **groups),
         )
-        for name, (hit, rows) in roles.items()
+        for name, rows in masks.items()
     ]
+    found.append(row(metric="majority_share", setting="role=retain", estimate=_majority(taught, masks["retain"])))
+    if compared is None:
+        return found
+    other = _rates.predicted(compared)
+    if other.shape != guess.shape:
+        raise ValueError(f"compared must hold logits of {guess.shape} models and samples, not {other.shape}")
+    for name, rows in masks.items():
+        hits = {"of": other == answers[name], "to": guess == answers[name]}
+        found.append(
+            row(metric="accuracy_gap", setting=f"role={name}", estimate=_rates.gap(**hits, rows=rows, **groups))
+        )
+    return found
+
+
+def _majority(y: np.ndarray, rows: np.ndarray) -> Estimate:
+    """Mean over models of the share of the commonest label among their rows; counted, so without an interval."""
+    n = int(rows.any(axis=0).sum())
+    if not n:
+        return empty(n=0, note="no model has samples in this role")
+    share = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
+    value = float(np.mean(share))
+    return Estimate(value, value, value, n, "")

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveFloat
 from unlearning import logistic, stats
 from unlearning.case import Case
 from unlearning.metrics import _rates, _reference, row
-from unlearning.metrics._readings import Question, readings
+from unlearning.metrics._readings import Question, readings, tprs
 from unlearning.settings import Settings
 
 
@@ -28,6 +28,10 @@ class Options(Settings):
     fpr: tuple[float, ...] = (0.001, 0.01, 0.05)
     minimum: int = Field(default=3, ge=2)
 
+
+CURVES = ("privacy", "efficacy")
+CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
 
 COMPAT = Options(bandwidth=1.0, clip=1e-6, test_model="original", population="trained")
 """The choices of the published code."""
@@ -78,20 +82,20 @@ def rows(case: Case, settings: dict) -> list[dict]:
     found = []
     for setting, audited in kinds.items():
         if audited.any() and (not setting or not audited.all()):
-            tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited)
-            found += [{**test, "setting": setting} for test in tests]
+            tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited, curve=CURVE)
+            found += [{**test, "setting": ";".join(filter(None, (setting, _point(test))))} for test in tests]
     vulnerable = asked & case.selection.vulnerable if case.selection is not None else ~asked & asked
     return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
 
 
+def _point(test: dict) -> str:
+    """Where on its curve a row lies; nothing else of the settings tells rows of one study apart."""
+    return test["setting"] if test["metric"].endswith("_roc") else ""
+
+
 def population(case: Case, asked: np.ndarray) -> "Population":
     """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
-    reference = case.retrained_files
-    if reference is not None and case.unlearned_files == reference:
-        reference = case.control_files
-    answers = {"original": case.original, "unlearned": case.unlearned, "retrained": None}
-    if reference is not None:
-        answers["retrained"] = case.retrained if reference == case.retrained_files else case.control
+    answers = {"original": case.original, "unlearned": case.unlearned, "retrained": case.compared}
     y, member = case.data.y[asked], case.membership
     phi = {
         name: None if logits is None else np.stack([stats.phi(logits=model[asked], y=y) for model in logits])
@@ -114,9 +118,16 @@ def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[dict]:
 
 
 def evaluate(
-    *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
+    *,
+    targets: Population,
+    shadows: Population,
+    options: Options,
+    audited: np.ndarray | None = None,
+    curve: tuple[float, ...] = (),
 ) -> list[dict]:
     """Tidy rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, means over targets with intervals.
+
+    Of the tests in `CURVES` the TPR at each FPR of ``curve`` follows, as "…_roc" with setting "fpr=…".
 
     ``audited`` bool [samples] narrows the audit to some of the target samples (RULI: to the vulnerable ones);
     by default all that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the
@@ -137,6 +148,11 @@ def evaluate(
             row(attack=attack, metric=f"{name}_{metric}", setting=setting, estimate=estimate)
             for metric, estimate in readings(test, fpr=options.fpr).items()
         ]
+        if attack == "ruli" and name in CURVES:
+            rows += [
+                row(attack=attack, metric=f"{name}_roc", setting=f"fpr={fpr:g}", estimate=estimate)
+                for fpr, estimate in tprs(test, fpr=curve).items()
+            ]
     return rows
 
 

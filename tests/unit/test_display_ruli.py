@@ -1,0 +1,158 @@
+"""Displays of RULI: columns for what is asked of a scenario, and figures that show the numbers they are given."""
+
+import re
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from display_cases import NAN, case, order, row
+from ruli_cases import Folder, memberships, trained
+from unlearning.display import formats, grid, style
+from unlearning.display.figures import curves, samples
+from unlearning.display.pivot import Numbers
+from unlearning.protocols import ruli as protocol
+
+METHODS = ("none", "scrub", "retrain")
+
+
+def numbers():
+    """Two scenarios: random has all target samples only, mixed both kinds apart as well; scrub failed in random."""
+    cases = [case(name, method, protocol="ruli") for name in ("random", "mixed") for method in METHODS]
+    rows = []
+    for one in cases:
+        if (one["scenario"], one["method"]) == ("random", "scrub"):
+            rows.append(row(one, "failed", NAN, n=0, note="it diverged"))
+            continue
+        kinds = ("", "target=vulnerable") if one["scenario"] == "mixed" else ("",)
+        for attack, value in (("ruli", 0.7), ("population", 0.6)):
+            for kind in kinds:
+                rows.append(row(one, "privacy_accuracy", value, value - 0.1, value + 0.1, attack, kind))
+                rows.append(row(one, "privacy_tpr_at_1pct_fpr", value / 10, 0.0, 0.2, attack, kind))
+        for fpr, tpr in ((0.001, NAN), (0.01, 0.1), (0.1, 0.4), (0.05, 0.3)):
+            for metric in curves.TESTS:
+                rows.append(row(one, metric, tpr, tpr - 0.05, tpr + 0.05, "ruli", f"fpr={fpr:g}"))
+                rows.append(row(one, metric, 0.9, 0.8, 1.0, "ruli", f"target=vulnerable;fpr={fpr:g}"))
+        rows.append(row(one, "highly_memorized", 627.0, 627.0, 627.0, "lira"))
+    return cases, rows
+
+
+CASES, ROWS = numbers()
+
+
+def made(scenarios=("random", "mixed"), **wish):
+    some = [one for one in CASES if one["scenario"] in scenarios]
+    return grid.sheet(Numbers(ROWS, some), order(CASES, list(scenarios), **wish), [])
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
+    wanted = {"metric": "privacy_accuracy", "attack": "ruli", "setting": ["", "target=vulnerable", "target=protected"]}
+    table = made(**wanted)
+    heads = [(head.group, head.label) for head in table.heads]
+    assert heads == [("random", "all"), ("mixed", "all"), ("mixed", "target = vulnerable")]
+    assert [cell.text for cell in table.lines[1].cells] == ["failed", "0.70 [0.60, 0.80]", "0.70 [0.60, 0.80]"]
+    assert [record["metric"] for record in table.records[:3]] == [
+        "privacy_accuracy", "privacy_accuracy", "privacy_accuracy;target=vulnerable",
+    ]  # fmt: skip
+    body = formats.latex(table)
+    assert {
+        len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.startswith(("none", "retrain"))
+    } == {3}
+
+
+def test_several_metrics_keep_their_own_decimals_and_readings():
+    table = made(["mixed"], metric=["privacy_accuracy", "highly_memorized"], attack=["ruli", "population", "lira"])
+    assert [head.label for head in table.heads] == [
+        "privacy accuracy, ruli", "privacy accuracy, population", "highly memorized, lira",
+    ]  # fmt: skip
+    assert [cell.text for cell in table.lines[0].cells][1:] == ["0.60 [0.50, 0.70]", "627 [627, 627]"]
+    assert [head.group for head in table.heads] == ["", "", ""]
+
+
+def test_what_nobody_answers_keeps_one_column_with_the_reason():
+    table = made(["random"], metric=["q", "mia_score"], attack="paper")
+    assert len(table.heads) == 1
+    assert "protocol ruli gives no Q" in table.lines[0].cells[0].notes[0]
+
+
+def test_a_footer_stands_once_below_all_columns_of_its_scenario():
+    rows = [*ROWS, *(row(c, "accuracy", 0.5, 0.4, 0.6, setting="role=test") for c in CASES if c["method"] == "none")]
+    wanted = order(CASES, ["random", "mixed"], metric="privacy_accuracy", attack="ruli",
+                   setting=["", "target=vulnerable"], footer=["accuracy"])  # fmt: skip
+    table = grid.sheet(Numbers(rows, CASES), wanted, [])
+    assert [cell.text for cell in table.footer[0].cells] == ["0.50", "0.50", ""]
+
+
+# ---------------------------------------------------------------- figures
+
+
+def drawn(kind, scenarios, cases=CASES, rows=ROWS):
+    some = [{"files": {}, **one} for one in cases if one["scenario"] in scenarios]
+    wish = {"kind": kind, "title": kind, "axis": None, "attack": ""}
+    settings = {"name": kind, "figure": wish, "methods": list(METHODS), "cases": some}
+    return import_module(f"unlearning.display.figures.{kind}").draw(Numbers(rows, some), settings)
+
+
+def text_of(figure, folder, name="f"):
+    paths = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
+    style.save(figure, **paths)
+    return paths["svg"].read_text()
+
+
+@pytest.mark.parametrize("kind", ["attackers", "curves", "samples"])
+def test_the_same_numbers_give_the_same_bytes(tmp_path, kind):
+    first, second = (text_of(drawn(kind, ["random", "mixed"]), tmp_path, str(i)) for i in range(2))
+    assert first == second
+    assert "scrub<" in first
+
+
+def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
+    figure = drawn("attackers", ["mixed"])
+    accuracy, tpr = figure.axes
+    marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
+    assert marks == {"o": 0.7, "s": 0.6}
+    assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
+    assert ">failed<" in text_of(drawn("attackers", ["random"]), tmp_path)
+
+
+def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolved():
+    mixed = CASES[3]
+    found = curves.points(Numbers(ROWS, CASES), mixed, "efficacy_roc")
+    assert [(fpr, cell.value) for fpr, cell in found] == [(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)]
+    assert curves.points(Numbers(ROWS, CASES), CASES[1], "efficacy_roc") == []
+    figure = drawn("curves", ["random", "mixed"])
+    shown = [axis for axis in figure.axes if axis.get_visible()]
+    assert [axis.get_title(loc="left") for axis in shown] == [*METHODS] * 2
+    lines = [line for line in shown[0].lines if line.get_marker() == "o"]
+    assert [list(line.get_ydata()) for line in lines] == [[0.1, 0.3, 0.4]] * 2
+
+
+def test_single_samples_are_read_from_shadow_models_only(tmp_path):
+    """Forgotten samples at 3 before and 1 after unlearning, held-out ones at 0 and 0.5, kept ones far away."""
+    parts = memberships(protocol.Options(target_size=60, target_blocks=1, shadow_blocks=40))
+    folder = Folder(tmp_path, parts)
+
+    def after(member):
+        return np.where(member.shadow[:, None], np.where(member.forget, 1.0, np.where(member.heldout, 0.5, 99.0)), -50)
+
+    original, unlearned = folder.add("original", trained), folder.add("unlearned", after)
+    splits = [str(tmp_path / f"splits{i}.npz") for i in range(2)]
+    files = {"data": str(tmp_path / "data.npz"), "splits": splits, "originals": original, "unlearned": unlearned}
+    found = samples.values(files)
+    assert len(found) == samples.SAMPLES
+    assert {len(phi) for sides in found for phi in sides} == {40}
+    means = np.array([[phi.mean() for phi in sides] for sides in found]).mean(axis=0)
+    # 640 values of standard deviation 1 each
+    np.testing.assert_allclose(means, [1.0, 0.5, 0.0], atol=4 / np.sqrt(640))
+    chosen = samples.chosen_samples(parts[0])
+    assert (parts[0].weight[chosen] > 0).all()
+    np.testing.assert_array_equal(chosen, samples.chosen_samples(parts[0]))
+    one = {**case("s", "scrub", protocol="ruli"), "files": files}
+    figure = drawn("samples", ["s"], [one], [])
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert len(dots) == 3 * samples.SAMPLES
+    medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]
+    assert medians == sorted(medians)
