@@ -111,6 +111,13 @@ class Numbers:
         found = [self.cell(case, metric, attack, f"pair={number}") for number in numbers]
         return [cell for cell in found if not cell.empty]
 
+    def models(self, case: dict, metric: str, attack: str = "") -> list[float]:
+        """The number of every model, in order; of the first attack that has it, if none is named."""
+        rows = [r for r in self.of(case) if r["metric"] == metric and r["setting"].startswith("model=")]
+        attack = attack or next((row["attack"] for row in rows), "")
+        found = {int(row["setting"][6:]): row["value"] for row in rows if row["attack"] == attack}
+        return [found[model] for model in sorted(found)]
+
     def primary(self, case: dict, attack: str = "") -> tuple[str, Cell]:
         """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
         rows = [row for other in self.cases if place(other) == place(case) for row in self.of(other)]

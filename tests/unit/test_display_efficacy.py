@@ -1,0 +1,123 @@
+"""Distributions over models: what is drawn is what was measured, panel by panel and row by row."""
+
+import math
+
+import numpy as np
+import pytest
+
+from display_cases import case, row
+from test_display_figures import figure, saved
+from unlearning.display import ridges
+from unlearning.display.pivot import Numbers
+
+FRACTIONS, METHODS, MODELS = ("0.1", "0.5", "1"), ("none", "amnesiac", "retrain"), 12
+
+
+@pytest.fixture(scope="module")
+def study():
+    """(cases, rows, values): efficacies of every model, their bounds ten times as large, and probabilities."""
+    rng = np.random.default_rng(0)
+    cases, rows, values = [], [], {}
+    for i, fraction in enumerate(FRACTIONS):
+        for j, method in enumerate(METHODS):
+            one = case("mnist", method, {"fraction": fraction}, protocol="efficacy")
+            cases.append(one)
+            efficacy = 10 ** (rng.normal(size=MODELS) * 0.3 - i - 2 * j)
+            belief = 1 / (1 + np.exp(rng.normal(size=MODELS) + i))
+            values[fraction, method] = efficacy, belief
+            for metric, attack, found in (
+                ("efficacy", "", efficacy), ("efficacy_upper_bound", "", 10 * efficacy),
+                ("attack_probability", "art/own", belief),
+            ):  # fmt: skip
+                rows += [row(one, metric, v, attack=attack, setting=f"model={m}") for m, v in enumerate(found)]
+                rows.append(row(one, metric, found.mean(), attack=attack))
+    return cases, rows, values
+
+
+def drawn(study, kind, **fields):
+    cases, rows, _ = study
+    return figure(kind, ["mnist"], cases, rows, **fields)
+
+
+def ticks(axis):
+    """Values of the models in each row, by height."""
+    lines = [line for line in axis.lines if line.get_marker() == "|"]
+    return [np.sort(line.get_xdata()) for line in sorted(lines, key=lambda line: line.get_ydata()[0])]
+
+
+def test_models_are_read_in_order_and_apart_from_their_mean(study):
+    cases, rows, values = study
+    numbers = Numbers(rows[::-1], cases)
+    for one in cases:
+        found = values[one["axes"]["fraction"], one["method"]]
+        assert numbers.models(one, "efficacy") == found[0].tolist()
+        assert numbers.models(one, "attack_probability") == found[1].tolist()
+        assert numbers.models(one, "attack_probability", "art/own") == found[1].tolist()
+        assert numbers.models(one, "attack_probability", "other/own") == []
+        assert numbers.models(one, "information") == []
+
+
+@pytest.mark.parametrize(("kind", "which", "curves"), [("efficacy", 0, 2), ("membership", 1, 1)])
+def test_a_panel_for_each_method_and_a_row_for_each_fraction(study, kind, which, curves):
+    found = drawn(study, kind, axis="fraction")
+    assert [axis.get_title(loc="left") for axis in found.axes] == ["none", "amnesiac", "retrain"]
+    assert [text.get_text() for text in found.axes[0].get_yticklabels()] == list(FRACTIONS)  # rows are shared
+    for axis, method in zip(found.axes, METHODS, strict=True):
+        for shown, fraction in zip(ticks(axis), FRACTIONS, strict=True):
+            np.testing.assert_allclose(shown, np.sort(study[2][fraction, method][which]))
+        dashed = [line for line in axis.lines if line.is_dashed()]
+        assert len(dashed) == (curves - 1) * len(FRACTIONS)
+    assert len({axis.get_xlim() for axis in found.axes}) == 1
+
+
+def test_the_dashed_ridge_of_bounds_lies_a_decade_to_the_right(study):
+    axis = drawn(study, "efficacy", axis="fraction").axes[0]
+    ridge = {line.is_dashed(): line for line in axis.lines if len(line.get_xdata()) > MODELS}
+    modes = {dashed: line.get_xdata()[np.argmin(line.get_ydata())] for dashed, line in ridge.items()}
+    assert modes[True] / modes[False] == pytest.approx(10, rel=0.05)
+
+
+def test_without_an_axis_methods_are_rows(study):
+    cases, rows, values = study
+    whole = [one for one in cases if one["axes"]["fraction"] == "1"]
+    found = figure("efficacy", ["mnist"], whole, rows)
+    (axis,) = found.axes
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["none", "amnesiac", "retrain"]
+    for shown, method in zip(ticks(axis), METHODS, strict=True):
+        np.testing.assert_allclose(shown, np.sort(values["1", method][0]))
+
+
+def test_efficacy_stands_against_probability_model_by_model(study):
+    found = drawn(study, "relation", axis="fraction")
+    for axis, method in zip(found.axes, METHODS, strict=True):
+        dots = [line for line in axis.lines if line.get_marker() == "o"]
+        for line, fraction in zip(dots, FRACTIONS, strict=True):
+            np.testing.assert_allclose(np.stack(line.get_data()), np.stack(study[2][fraction, method]))
+        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+
+
+def test_a_density_is_highest_where_values_are_and_nothing_where_there_are_too_few():
+    at = np.linspace(-4, 4, 801)
+    found = ridges.density(np.random.default_rng(1).normal(size=4000), at)
+    np.testing.assert_allclose(found, np.exp(-(at**2) / 2), atol=0.06)
+    for few in ([], [1.0], [1.0, 2.0], [3.0] * 9):
+        assert not ridges.density(np.array(few), at).any()
+
+
+def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):
+    cases, rows, _ = study
+    changed = [
+        {**r, "value": math.inf} if r["method"] == "none" and r["setting"].endswith(("model=1", "model=2")) else r
+        for r in rows
+    ]
+    text = saved(figure("efficacy", ["mnist"], cases, changed, axis="fraction"), tmp_path)["svg"].read_text()
+    assert text.count("+ 2 at 0 or ∞") == len(FRACTIONS)
+    gone = [r for r in rows if not (r["method"] == "none" and "model=" in r["setting"])]
+    text = saved(figure("efficacy", ["mnist"], cases, gone, axis="fraction"), tmp_path)["svg"].read_text()
+    assert text.count("no number") == len(FRACTIONS)
+
+
+@pytest.mark.parametrize("kind", ["efficacy", "membership", "relation"])
+def test_the_same_numbers_give_the_same_bytes(study, kind, tmp_path):
+    one, other = (saved(drawn(study, kind, axis="fraction"), tmp_path, name) for name in ("one", "other"))
+    assert all(one[end].read_bytes() == other[end].read_bytes() for end in one)
