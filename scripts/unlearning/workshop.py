@@ -8,6 +8,7 @@ import torch
 from unlearning import plugins
 from unlearning.artifacts import Data, Logits, Membership
 from unlearning.bank import Bank
+from unlearning.machine import claim_gpu
 from unlearning.recipe import Recipe
 from unlearning.streams import Rows
 
@@ -16,8 +17,12 @@ torch.set_num_threads(1)
 
 
 def device() -> str:
-    """The GPU if there is one, else the CPU; UNLEARNING_DEVICE overrides."""
-    return os.environ.get("UNLEARNING_DEVICE") or ("cuda" if torch.cuda.is_available() else "cpu")
+    """The GPU if there is one, this process's own if there are several, else the CPU; UNLEARNING_DEVICE overrides."""
+    wanted = os.environ.get("UNLEARNING_DEVICE")
+    if wanted not in (None, "", "cuda"):
+        return wanted
+    claim_gpu()
+    return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:

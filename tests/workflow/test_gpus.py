@@ -1,0 +1,82 @@
+"""On a machine with several GPUs, a run keeps each of them busy with one job of its own; more only where asked to."""
+
+import copy
+import subprocess
+
+import pytest
+
+from workplace import TINY, Workplace
+
+#: Counts the jobs that came, waits until all that may run together have met, and watches for one too many.
+MEETING = '''"""Meet: nothing is changed; who is here at the same time, and on which GPU, is written down."""
+
+import os
+import time
+from pathlib import Path
+
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """Which of the jobs this is, and how many may run ``together``."""
+
+    number: int
+    together: int
+
+
+def unlearn(bank, forget, retain, options):
+    """The bank stays as it is."""
+    here = Path(f"here-{os.environ['CUDA_VISIBLE_DEVICES']}-{os.getpid()}")
+    here.touch()
+    came = note("came", options.number)
+    everyone = (came.index(str(options.number)) // options.together + 1) * options.together
+    wait("came", everyone)
+    time.sleep(1)
+    note("seen", " ".join(sorted(path.name.split("-")[1] for path in Path().glob("here-*"))))
+    wait("seen", everyone)
+    here.unlink()
+
+
+def note(name, line):
+    """Add a line to a file; all its lines."""
+    with open(name, "a") as file:
+        file.write(f"{line}\\n")
+    return Path(name).read_text().splitlines()
+
+
+def wait(name, lines):
+    """Until a file has so many lines, or two minutes."""
+    end = time.monotonic() + 120
+    while len(Path(name).read_text().splitlines()) < lines and time.monotonic() < end:
+        time.sleep(0.05)
+'''
+
+
+@pytest.mark.parametrize(
+    ("together", "arguments", "expected"),
+    [(2, (), "7 8"), (4, ("--resources", "gpu=4"), "7 7 8 8")],
+    ids=["one job on each", "two jobs on each"],
+)
+def test_jobs_meet_as_often_as_they_may(finished, tmp_path, together, arguments, expected):
+    place = finished.copy(tmp_path / "work")
+    (place.folder / "meet.py").write_text(MEETING)
+    study = copy.deepcopy(TINY)
+    for number in range(4):
+        chosen = {"file": "meet.py", "number": number, "together": together}
+        study["defaults"]["methods"][f"meet{number}"] = chosen
+    place.write(study)
+    run(place, "--cores", "8", "--until", "unlearn", *arguments)
+    seen = (place.folder / "seen").read_text().splitlines()
+    assert seen == [expected] * 4
+    assert sorted((place.folder / "came").read_text().split()) == ["0", "1", "2", "3"]
+
+
+def run(place: Workplace, *arguments: str) -> None:
+    """Run the study on a machine that seems to have two GPUs, numbers 7 and 8."""
+    environment = {**place.environment, "CUDA_VISIBLE_DEVICES": "7,8", "TMPDIR": str(place.folder)}
+    del environment["UNLEARNING_DEVICE"]
+    done = subprocess.run(
+        [*place.command(), *arguments], env=environment, cwd=place.folder, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
