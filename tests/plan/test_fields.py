@@ -41,6 +41,7 @@ ROWS = [
     ("tables.columns", {"scenarios/main/vary": {"recipe.lr": [0.1]}}, {"tables/quality/columns": "lr"}, NOTHING),
     ("tables.attack", {}, {"tables/quality/attack": "extended"}, NOTHING),
     ("tables.setting", {}, {"tables/quality/setting": "pair=1"}, NOTHING),
+    ("tables.layout", {}, {"tables/quality/layout": "long"}, NOTHING),
     ("tables.footer", {}, {"tables/quality/footer": ["accuracy"]}, NOTHING),
     ("tables.published", {}, {"tables/quality/published": "000/1"}, NOTHING),
     ("figures", {}, {"figures": {}}, NOTHING),

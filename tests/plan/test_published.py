@@ -81,3 +81,18 @@ def test_a_size_takes_the_sign_of_ours():
     for ours, printed in ((0.2, 0.1), (-0.2, -0.1)):
         cell = Cell(ours, metric="accuracy_gap", setting="role=forget")
         assert published.beside(rows, case, cell) == (Cell(printed), "printed without its sign")
+
+
+def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
+    """Table 2 of 003: four methods, six fractions, three roles, means and standard deviations; no other Fisher."""
+    made = plan.make(study.read(*study.load([ROOT / "studies" / "efficacy.yaml"])))
+    wish = made.study.tables["table2"]
+    rows, found = published.read(FILE, wish.published), []
+    for case, role, suffix in itertools.product(orders.table(made, "table2")["cases"], wish.setting, ("", "_sd")):
+        row, remark = published.fitting(rows, case, Cell(0.5, metric=f"{wish.metric}{suffix}", setting=role))
+        if isinstance(row, dict):
+            assert (remark, case["axes"]["fraction"]) == ("", row["setting"].split("fraction=")[1].split(";")[0])
+            assert case["method"] in ("none", "retrain", "fisher_becker", "amnesiac")
+            found.append(row)
+    assert len(found) == len(rows) == 144
+    assert all(row in found for row in rows)

@@ -62,8 +62,8 @@ def study():
 
 def wish(**changes):
     """The fields of a table."""
-    fields = {"title": "A table", "metric": "q", "scenarios": ["plain"], "columns": "scenario", "attack": "",
-              "setting": "", "footer": [], "published": None}  # fmt: skip
+    fields = {"title": "A table", "metric": "q", "scenarios": ["plain"], "columns": "scenario", "layout": "wide",
+              "attack": "", "setting": "", "footer": [], "published": None}  # fmt: skip
     return fields | changes
 
 

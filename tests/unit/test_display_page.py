@@ -67,8 +67,8 @@ def rendered(tmp_path_factory):
                           "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
         nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
     tables.write_rows(folder / "cost.csv", ledger.rows(nodes), ledger.COLUMNS)
-    wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "attack": "",
-            "setting": "", "footer": ["accuracy"], "published": None}  # fmt: skip
+    wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "layout": "wide",
+            "attack": "", "setting": "", "footer": ["accuracy"], "published": None}  # fmt: skip
     head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
     table = {"name": "t1", "table": wish, "cases": cases[:7] + cases[-1:], "caption": ""}
     figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,

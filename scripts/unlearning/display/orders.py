@@ -148,14 +148,16 @@ def edges(plan: Plan) -> list[list[str]]:
 def described(case: Case) -> dict[str, Any]:
     """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
     scenario = case.scenario
+    method = scenario.methods[case.method]
+    variant = {"variant": method.options["variant"]} if "variant" in method.options else {}
     return {
         "scenario": scenario.name,
         "setting": scenario.setting,
         "axes": scenario.axes,
         "protocol": scenario.protocol.name,
         "method": case.method,
-        "plugin": scenario.methods[case.method].name,
-        "facts": _facts(scenario),
+        "plugin": method.name,
+        "facts": _facts(scenario) | variant,
     }
 
 

@@ -16,11 +16,14 @@ NAMES = {
     "accuracy;role=retain": "retain_accuracy",
     "accuracy;role=test": "test_accuracy",
     "accuracy;role=retain;target=vulnerable": "retain_accuracy_on_vulnerable",
+    "accuracy_sd;role=forget": "forget_accuracy_sd",
+    "accuracy_sd;role=retain": "retain_accuracy_sd",
+    "accuracy_sd;role=test": "test_accuracy_sd",
     "accuracy_gap;role=forget": "forget_accuracy_gap",
 }
 
 #: Facts that say what a number is, rather than in which experiment it was measured: these must agree.
-DEFINING = ("forget", "target", "attack")
+DEFINING = ("forget", "target", "attack", "variant")
 
 #: Printed as sizes, whatever their sign.
 UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
