@@ -1,0 +1,148 @@
+"""Say which artifacts two studies, or two versions of the code, do not share, and through which field.
+
+    python scripts/why.py config.yaml mine.yaml          two studies
+    python scripts/why.py config.yaml --since HEAD~3     one study, by the code of then and of now
+
+Only names are compared, so that it takes a second and nothing has to be built. A cause is told once, with all
+that follows from it: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
+"""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = Path(__file__).resolve().parent
+LISTING = """
+import json, sys
+from unlearning import plan, study
+made = plan.make(study.read(*study.load(sys.argv[1:])))
+json.dump({stage: {n.name: {"settings": n.settings, "inputs": n.inputs} for n in nodes.values()}
+           for stage, nodes in made.nodes.items()}, sys.stdout)
+"""
+Nodes = dict[tuple[str, str], dict[str, Any]]
+
+
+def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
+    """(stage, name) → settings and parents of every node of a study, by the library in the folder ``scripts``.
+
+    Raises ValueError with the sentence of the library if the study is not sound.
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", LISTING, study],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(scripts)},
+    )  # fmt: skip
+    if run.returncode:
+        raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
+    found = json.loads(run.stdout)
+    return {
+        (stage, name): {"settings": node["settings"], "parents": sorted(_parents(node["inputs"]))}
+        for stage, nodes in found.items()
+        for name, node in nodes.items()
+    }
+
+
+def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
+    """The nodes of a study by the code of a commit. Raises ValueError if git knows no such commit."""
+    run = subprocess.run(["git", "archive", commit, "scripts"], capture_output=True, check=False, cwd=repository)
+    if run.returncode:
+        raise ValueError(f"--since {commit}: {run.stderr.decode().strip()}")
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(run.stdout)) as archive:
+            archive.extractall(folder, filter="data")
+        return listed(study, Path(folder) / "scripts")
+
+
+def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter, Counter]]:
+    """What made nodes of ``after`` differ from those of ``before``: cause → (stage → nodes that differ by it, stage
+    → nodes that differ only through their parents)."""
+    old = defaultdict(list)
+    for (stage, name), node in before.items():
+        old[stage, _label(name)].append(node)
+    roots: dict[tuple[str, str], set[str]] = {}
+    found: dict[str, tuple[Counter, Counter]] = defaultdict(lambda: (Counter(), Counter()))
+    for (stage, name), node in after.items():  # parents come before their children
+        if (stage, name) in before:
+            continue
+        inherited = set().union(*(roots.get(parent, set()) for parent in node["parents"]))
+        own = _own(stage, node, old[stage, _label(name)], bool(inherited))
+        roots[stage, name] = inherited | own
+        for cause in inherited | own:
+            found[cause][cause not in own][stage] += 1
+    return dict(found)
+
+
+def told(before: Nodes, after: Nodes) -> Iterator[str]:
+    """The sentences that `causes` amount to."""
+    new = len(after.keys() - before.keys())
+    yield f"{new} of {len(after)} parts have to be made; {len(after) - new} are shared."
+    for cause, (own, following) in causes(before, after).items():
+        rest = f"; what follows: {_counted(following)}" if following else ""
+        yield f"{cause}: {_counted(own)}{rest}"
+
+
+def _own(stage: str, node: dict, candidates: list[dict], inherited: bool) -> set[str]:
+    """Why a node differs from the most similar one of before, apart from its parents."""
+    if not candidates:
+        return set() if inherited else {f"{stage}: new"}
+    differences = [dict(_differences(other["settings"], node["settings"])) for other in candidates]
+    nearest = min(differences, key=len)
+    if nearest:
+        return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
+    return set() if inherited else {f"{stage}: its code, or who its parents are"}
+
+
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """(path, "old → new") of every setting that differs."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            inner = f"{path}.{key}" if path else str(key)
+            yield from _differences(old.get(key, "nothing"), new.get(key, "nothing"), inner)
+    elif old != new:
+        yield path, " → ".join(map(_short, (old, new)))
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:
+    paths = [p for found in inputs.values() for p in ([found] if isinstance(found, str) else found)]
+    return {Path(path).parts[-3:-1] for path in paths}
+
+
+def _label(name: str) -> str:
+    return name.rsplit("-", 1)[0]
+
+
+def _counted(stages: Counter) -> str:
+    return ", ".join(f"{count} {stage}" for stage, count in stages.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study")
+    parser.add_argument("other", nargs="?")
+    parser.add_argument("--since", metavar="COMMIT", help="compare with the code of that commit")
+    asked = parser.parse_args()
+    if (asked.other is None) == (asked.since is None):
+        parser.error("give a second study, or --since with a commit")
+    try:
+        before = listed_at(asked.study, asked.since) if asked.since else listed(asked.study)
+        after = listed(asked.other or asked.study)
+    except ValueError as error:
+        sys.exit(f"why: {error}")
+    print(*told(before, after), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

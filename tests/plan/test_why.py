@@ -1,0 +1,82 @@
+"""Which nodes two studies do not share, and through which field: told once per cause, with what follows."""
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+from plan_cases import BASE, changed
+
+import why
+from unlearning import source
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What is told of a change of the base study."""
+
+    def tell(change):
+        files = []
+        for name, study in (("old", BASE), ("new", changed(BASE, change))):
+            files.append(tmp_path / f"{name}.yaml")
+            files[-1].write_text(yaml.safe_dump(study))
+        before, after = (why.listed(str(file)) for file in files)
+        return list(why.told(before, after)), why.causes(before, after), before, after
+
+    return tell
+
+
+def test_equal_studies_share_all(told):
+    lines, causes, before, _ = told({"defaults/recipe/epochs": BASE["defaults"]["recipe"]["epochs"]})
+    assert causes == {}
+    assert lines == [f"0 of {len(before)} parts have to be made; {len(before)} are shared."]
+
+
+def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(told):
+    _, causes, before, after = told({"defaults/recipe/lr": 0.07})
+    assert {cause.split(":")[0] for cause in causes} == {"train", "unlearn"}
+    own, following = causes[next(cause for cause in causes if cause.startswith("train: recipe.lr: "))]
+    count = {stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "attack", "metrics")}
+    assert own == {"train": count["train"]}
+    assert following == {stage: count[stage] for stage in ("unlearn", "attack", "metrics")}
+    assert {stage for stage, _ in before.keys() & after.keys()} == {"data", "splits"}
+
+
+def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only(told):
+    method = next(name for name, options in BASE["defaults"]["methods"].items() if name not in ("none", "retrain"))
+    lines, causes, _, _ = told({f"defaults/methods/{method}/lr": 0.012345})
+    (cause,) = causes
+    assert cause.startswith("unlearn: method_options.lr: ")
+    assert cause.endswith(" → 0.012345")
+    assert len(lines) == 2
+
+
+def test_the_code_of_a_commit_is_compared(tmp_path):
+    copy = tmp_path / "project"
+    for command in (["git", "init", "-q", copy], ["cp", "-r", source.SCRIPTS, copy]):
+        subprocess.run(command, check=True)
+    git = ["git", "-C", copy, "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["add", "."], ["commit", "-qm", "old"]):
+        subprocess.run([*git, *command], check=True)
+    study = tmp_path / "study.yaml"
+    study.write_text(yaml.safe_dump(BASE))
+    before = why.listed_at(str(study), "HEAD", copy)
+    file = copy / "scripts" / "attack.py"
+    file.write_text(file.read_text() + "\nEXTRA = 1\n")
+    causes = why.causes(before, why.listed(str(study), copy / "scripts"))
+    assert list(causes) == ["attack: its code, or who its parents are"]
+    with pytest.raises(ValueError, match="--since nowhere: "):
+        why.listed_at(str(study), "nowhere", copy)
+
+
+def test_the_command_tells_and_refuses_in_one_sentence(tmp_path):
+    command = [sys.executable, source.SCRIPTS / "why.py"]
+    study = tmp_path / "study.yaml"
+    study.write_text(yaml.safe_dump(BASE))
+    run = subprocess.run([*command, study, study], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("0 of ")
+    study.write_text(yaml.safe_dump(changed(BASE, {"seed": "x"})))
+    run = subprocess.run([*command, study, study], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "seed: " in run.stderr
+    assert "Traceback" not in run.stderr
