@@ -14,5 +14,4 @@ def train(data: str, splits: list[str], models: str, logits: str, settings: dict
     chosen = membership[first]
     bank = open_bank(samples, chosen, settings, place)
     bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-    forget = Rows.where(chosen.forget) if settings["gradients"] else None
-    return dump(bank, samples, models, logits, forget, copies)
+    return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies)

@@ -18,13 +18,13 @@ def unlearn(
     bank = open_bank(samples, membership, settings, place)
     bank.load(trained[0])
     bank.seeds = membership.unlearning_seeds()
-    forget = Rows.where(membership.forget)
+    forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
     method = plugins.load("methods", settings["method"], place.get("method_file"))
     options = method.Options(**settings["method_options"])
     started = time.perf_counter()
-    method.unlearn(bank, forget, Rows.where(membership.retain), options)
+    method.unlearn(bank, forget, retain, options)
     seconds = time.perf_counter() - started
     return {
-        **dump(bank, samples, models, logits, forget if settings["gradients"] else None),
+        **dump(bank, samples, models, logits, membership.forget, settings["gradients"]),
         "unlearn_seconds": round(seconds, 3),
     }

@@ -180,8 +180,9 @@ class Logits:
     """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
     ``y`` int64 [rows] observed labels.
 
-    Where the protocol asks for gradients: ``squared_norms`` float64 [models, forget rows], the squared norm of
-    every forget sample's gradient, and ``mean_squared_norm`` float64 [models], that of their mean.
+    Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
+    asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
+    mean over the forget samples.
     """
 
     logits: np.ndarray

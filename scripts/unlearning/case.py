@@ -50,22 +50,22 @@ class Case:
     @cached_property
     def original(self) -> np.ndarray:
         """Logits of the models before unlearning, float32 [models, samples, classes]."""
-        return self._answers(self.originals).logits
+        return self.answers(self.originals).logits
 
     @cached_property
     def unlearned(self) -> np.ndarray:
         """Logits after unlearning, float32 [models, samples, classes]. Raises NotFiniteError if it diverged."""
-        return self._answers(self.unlearned_files).logits
+        return self.answers(self.unlearned_files).logits
 
     @cached_property
     def retrained(self) -> np.ndarray:
         """Logits of the models retrained without the forget set, float32 [models, samples, classes]."""
-        return self._answers(self.retrained_files).logits
+        return self.answers(self.retrained_files).logits
 
     @cached_property
     def control(self) -> np.ndarray | None:
         """Logits of an independent retrained population, or None if the scenario has no controls."""
-        return self._answers(self.control_files).logits if self.control_files else None
+        return self.answers(self.control_files).logits if self.control_files else None
 
     @cached_property
     def compared(self) -> np.ndarray | None:
@@ -83,10 +83,21 @@ class Case:
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
         those of their mean gradient, float64 [models]. Raises ArtifactError if the logits came without."""
-        answers = self._answers(self.unlearned_files)
+        answers = self.answers(self.unlearned_files)
         if answers.squared_norms is None:
             raise ArtifactError(f"{self.unlearned_files[0]}: field 'squared_norms' is missing; delete it and run again")
-        return answers.squared_norms, answers.mean_squared_norm
+        norms = answers.squared_norms
+        if norms.shape[1] == len(self.data.y):
+            norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
+        return norms, answers.mean_squared_norm
+
+    def every_row(self, name: str, files: list[str]) -> np.ndarray:
+        """What came with the logits in ``files`` for every sample, float64 [models, samples]. Raises ArtifactError if
+        it did not."""
+        found = getattr(self.answers(files), name)
+        if found is None or found.shape[1] != len(self.data.y):
+            raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
+        return found
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -115,7 +126,7 @@ class Case:
             dense[key] = score, decision
         return dense
 
-    def _answers(self, files: list[str]) -> Logits:
+    def answers(self, files: list[str]) -> Logits:
         """What all models said, stacked; files that play two roles are read once."""
         if tuple(files) not in self._read:
             parts = [self._part(path, part) for path, part in zip(files, self.parts, strict=True)]
@@ -139,7 +150,8 @@ class Case:
         if part.logits.shape[2] < self.data.classes:
             problem = f"has {part.logits.shape[2]} classes, but {self.data_file} has {self.data.classes}"
             raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
-        if part.squared_norms is not None and part.squared_norms.shape[1] != membership.forget[0].sum():
+        widths = (membership.forget[0].sum(), len(self.data.y))
+        if part.squared_norms is not None and part.squared_norms.shape[1] not in widths:
             problem = f"has {part.squared_norms.shape[1]} columns for {membership.forget[0].sum()} samples to forget"
             raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
         return part

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unlearning import plugins
+from unlearning.attacks import SIGNALS
 from unlearning.faults import StudyError, unknown
 
 if TYPE_CHECKING:
@@ -153,6 +154,10 @@ def _attacks(one: "Scenario") -> None:
                 f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
             )
             raise _joint(("attacks", name), reports)
+    for name, attack in one.attacks.items():
+        need = plugins.constant(plugins.source_file("attacks", attack.name, attack.file), "NEEDS")
+        if need is not None and need not in SIGNALS:
+            raise _joint(("attacks", name), f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}")
     learners = [name for name, attack in one.attacks.items() if attack.name not in UNTRAINED]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(

@@ -83,6 +83,9 @@ def scored(
     # An attack that learns nothing needs no models to learn from.
     nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
     for form, (population, _) in KNOWLEDGE.items():
+        if signal := getattr(module, "NEEDS", None):
+            case.missing[f"{name}/{form}"] = f"it needs {signal.replace('_', ' ')}, which logits do not tell"
+            continue
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
         except ValueError as error:

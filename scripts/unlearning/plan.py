@@ -218,12 +218,18 @@ class _Scenario:
         train = self._node(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
-             "gradients": self.protocol.GRADIENTS},
+             "gradients": self._gradients()},
             {"data": [data], "splits": [splits]}, {"data": "data", "splits": "membership"},
             ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
             place={"file": scenario.model.file},
         )  # fmt: skip
         return splits, train
+
+    def _gradients(self) -> bool | str:
+        """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
+        chosen = self.scenario.attacks.values()
+        needs = [plugins.constant(plugins.source_file("attacks", a.name, a.file), "NEEDS") for a in chosen]
+        return "all" if "squared_norms" in needs else self.protocol.GRADIENTS
 
     def _unlearn(self, data: Node, splits: Node, train: Node, method: Plugin) -> Node:
         settings = {**train.settings, "method": method.name, "method_options": method.options}

@@ -112,6 +112,20 @@ def _options(kind: str, path: Path, stamp: int) -> type[Settings]:
     return found
 
 
+def constant(path: Path, name: str) -> object:
+    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
+
+    Raises ValueError if it is no literal.
+    """
+    for node in _statements(path):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+    return None
+
+
 def load(kind: str, name: str, file: str | None = None) -> ModuleType:
     """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
     path = source_file(kind, name, file)

@@ -17,14 +17,16 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
     """
     membership, target = case.membership, case.target
     shadow = membership[~target]
-    for form, logits, member in (
-        ("trained", case.original, shadow.train),
-        ("unlearned", case.unlearned, shadow.forget),
+    for form, files, member in (
+        ("trained", case.originals, shadow.train),
+        ("unlearned", case.unlearned_files, shadow.forget),
     ):
         known = np.flatnonzero((member | shadow.heldout).any(0))
+        signal = {name: value[~target][:, known] for name, value in needed(case, module, files).items()}
         reference = Reference(
-            logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known], shadow.heldout[:, known]
-        )
+            case.answers(files).logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known],
+            shadow.heldout[:, known], **signal,
+        )  # fmt: skip
         yield columns(case, name, form, module, chosen, reference, seed)
 
 
@@ -61,6 +63,12 @@ def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) ->
     yield {column: np.concatenate([one[column] for one in found]) for column in found[0]}
 
 
+def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.ndarray]:
+    """What an attack reads besides the logits in ``files``: name → float64 [models, samples]."""
+    name = getattr(module, "NEEDS", None)
+    return {name: case.every_row(name, files)} if name else {}
+
+
 def asked(case: Case) -> np.ndarray:
     """The samples that attacks are asked about: forgotten or held out by some target model, int64 [rows]."""
     target = case.membership[case.target]
@@ -78,6 +86,7 @@ def columns(
         reference,
         module.Options(**chosen["options"]),
         generator(seed, "attack", name, form),
+        **{name: value[case.target][:, rows] for name, value in needed(case, module, case.unlearned_files).items()},
     )
     model, column = np.nonzero((membership.forget | membership.heldout)[:, rows])
     forget = membership.forget[model, rows[column]]

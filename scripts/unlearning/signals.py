@@ -86,6 +86,19 @@ def known(statistic: Statistic, reference, *, classes: int) -> Known:
     Raises ValueError when the reference has not as many ``classes`` as the audited models, for matrices that
     do not fit the logits, a row that is both, and a reference without members or without non-members.
     """
+    y, rows = _known(reference, classes)
+    value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
+    return Known(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
+
+
+def known_values(values: np.ndarray, reference, *, classes: int) -> Known:
+    """`known` of a statistic that is there already: ``values`` float64 [models, samples] of the reference's models."""
+    y, rows = _known(reference, classes)
+    return Known(value=values[rows], label=y[rows], member=reference.member[rows])
+
+
+def _known(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and rows of known membership of a reference that fits, int64 and bool [models, samples]."""
     y = labels(reference.logits, reference.y)
     if reference.logits.shape[-1] != classes:
         raise ValueError(f"the reference has {reference.logits.shape[-1]} classes, the audited models {classes}")
@@ -93,9 +106,7 @@ def known(statistic: Statistic, reference, *, classes: int) -> Known:
     for name in ("member", "nonmember"):
         if not getattr(reference, name).any():
             raise ValueError(f"reference.{name} is empty: no attack can be fitted without such rows")
-    rows = reference.member | reference.nonmember
-    value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
-    return Known(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
+    return y, reference.member | reference.nonmember
 
 
 def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:

@@ -30,8 +30,17 @@ def score(
     decision (bool, same shape) applies the thresholds that ``fit`` learns on the reference. Raises ValueError
     as ``signals.known`` and ``signals.labels``.
     """
-    classes = logits.shape[-1]
-    rows = signals.known(statistic, reference, classes=classes)
-    thresholds = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)
+    rows = signals.known(statistic, reference, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
-    return value, value >= thresholds[signals.labels(logits, y)]
+    return value, decide(value, rows, logits, y, per_class=per_class)
+
+
+def decide(value: np.ndarray, rows: signals.Known, logits: np.ndarray, y: np.ndarray, *, per_class: bool) -> np.ndarray:
+    """Whether ``value`` float64 [models, samples] reaches the threshold that ``fit`` learns on ``rows``, bool.
+
+    ``logits`` [models, samples, classes] and ``y`` are those of the audited models. Raises ValueError as
+    ``signals.labels``.
+    """
+    labels, classes = signals.labels(logits, y), logits.shape[-1]
+    cuts = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)
+    return value >= cuts[labels]

@@ -40,15 +40,23 @@ def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -
 
 
 def dump(
-    bank: Bank, data: Data, models: str, logits: str, forget: Rows | None = None, copies: np.ndarray | None = None
+    bank: Bank,
+    data: Data,
+    models: str,
+    logits: str,
+    forget: np.ndarray,
+    gradients: bool | str = False,
+    copies: np.ndarray | None = None,
 ) -> dict:
     """Write weights and the logits of every sample; return facts for the spec.
 
-    ``forget``: also the gradient norms of these rows. ``copies`` int64 [models]: write model ``copies[i]`` of
-    the bank as model i.
+    ``gradients``: also squared gradient norms, of the samples to ``forget`` bool [models, samples], or of "all".
+    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i.
     """
-    rows = {} if forget is None else gradient_norms(bank, forget)
-    answers = {"logits": bank.logits(), **rows}
+    answers = {"logits": bank.logits()}
+    if gradients:
+        every = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
+        answers |= gradient_norms(bank, Rows.where(forget), every)
     if copies is not None:
         bank = bank.take(copies)
         answers = {name: value[copies] for name, value in answers.items()}
@@ -58,10 +66,11 @@ def dump(
     return facts | ({"privacy": bank.privacy} if bank.privacy else {})
 
 
-def gradient_norms(bank: Bank, rows: Rows) -> dict[str, np.ndarray]:
-    """Squared gradient norms of ``rows`` and of their mean gradient, as `Logits` holds them."""
-    mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(rows).values())
+def gradient_norms(bank: Bank, forget: Rows, every: Rows | None = None) -> dict[str, np.ndarray]:
+    """Squared gradient norms of the rows to ``forget``, or of ``every`` row, and of the mean gradient of the former, as
+    `Logits` holds them."""
+    mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
     return {
-        "squared_norms": bank.squared_norms(rows).double().cpu().numpy(),
+        "squared_norms": bank.squared_norms(every or forget).double().cpu().numpy(),
         "mean_squared_norm": mean.cpu().numpy(),
     }

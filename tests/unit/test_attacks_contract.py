@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,20 @@ def game():
     return logits[:12], logits[12:], y, member
 
 
+def squared_norms(logits, y):
+    """Of a model whose weights are its logits: ‖p − one-hot(y)‖²; what cannot be is left to the attack to refuse."""
+    one_hot = np.arange(logits.shape[-1]) == np.resize(y, logits.shape[:2])[..., None]
+    shifted = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return ((shifted / shifted.sum(axis=-1, keepdims=True) - one_hot) ** 2).sum(axis=-1)
+
+
 def scored(name, logits, y, reference, seed=0):
     attack = plugins.load("attacks", name)
-    return attack.score(logits, y, reference, attack.Options(), np.random.default_rng(seed))
+    signals = {}
+    if getattr(attack, "NEEDS", None):
+        signals = {attack.NEEDS: squared_norms(logits, y)}
+        reference = replace(reference, **{attack.NEEDS: squared_norms(reference.logits, reference.y)})
+    return attack.score(logits, y, reference, attack.Options(), np.random.default_rng(seed), **signals)
 
 
 @pytest.mark.parametrize("name", ATTACKS)

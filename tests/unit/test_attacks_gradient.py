@@ -1,0 +1,145 @@
+"""Gradient norms: known distributions of them, and the attack from a study's text to its scores."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from attack_cases import advantage
+from test_ruli_end_to_end import run
+from unlearning import plan, plugins, source, stats, study, tables
+from unlearning.artifacts import Logits, Membership
+from unlearning.attacks import Reference, gradient_norm
+
+CLASSES = 3
+
+
+def population(rng, shift, models=4, samples=600):
+    """−log of the norm is N(0, 1) for non-members and higher by ``shift`` for members; the logits say nothing."""
+    y, member = rng.integers(CLASSES, size=samples), rng.random((models, samples)) < 0.5
+    small = rng.normal(size=(models, samples)) + shift * member
+    return np.zeros((models, samples, CLASSES), np.float32), y, member, np.exp(-2 * small)
+
+
+def attacked(shift, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    logits, y, member, norms = population(rng, shift)
+    reference = Reference(logits, y, member, ~member, norms)
+    logits, y, member, norms = population(rng, shift)
+    found = gradient_norm.score(logits, y, reference, gradient_norm.Options(**options), rng, norms)
+    return *found, member, norms
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("shift", [1.5, -1.5])
+def test_members_are_found_on_whichever_side_the_reference_shows_them(shift, per_class):
+    score, decision, member, norms = attacked(shift, per_class=per_class)
+    # 1,200 on either side: standard errors of .01
+    assert stats.auc(score=score.ravel(), positive=member.ravel()).value == pytest.approx(
+        ndtr(1.5 / np.sqrt(2)), abs=0.04
+    )
+    assert advantage(decision, member) == pytest.approx(2 * ndtr(0.75) - 1, abs=0.08)
+    np.testing.assert_allclose(score, -np.sign(shift) * 0.5 * np.log(norms))
+
+
+def test_one_side_by_itself_misses_what_ascent_leaves():
+    score, decision, member, _ = attacked(-1.5, members="small")
+    assert stats.auc(score=score.ravel(), positive=member.ravel()).value < 0.2
+    assert abs(advantage(decision, member)) < 0.05
+
+
+def test_a_gradient_of_zero_is_the_strongest_sign_of_a_member():
+    score, _, _, norms = attacked(1.5)
+    assert gradient_norm.small(np.zeros(1)) > score.max()
+    assert np.isfinite(gradient_norm.small(np.zeros(1))).all()
+    assert gradient_norm.small(np.ones(1)) == 0
+    assert norms.min() > 0
+
+
+# ---------------------------------------------------------------- from a study
+
+
+STUDY = {
+    "study": "tiny",
+    "bootstrap": 100,
+    "defaults": {
+        "data": {"name": "digits", "size": 400, "test_size": 50, "label_noise": 0.3},
+        "model": {"name": "mlp", "hidden": [32]},
+        "recipe": {"epochs": 40, "lr": 0.2, "batch_size": 32, "momentum": 0.9},
+        "protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "models_per_split": 2},
+        "methods": {"none": {}, "retrain": {}, "neggrad": {"lr": 0.01, "epochs": 3}},
+        "attacks": {"gradient_norm": {}, "confidence": {}},
+        "controls": False,
+    },
+    "scenarios": {"white": {}, "black": {"attacks": ["confidence"]}},
+}
+
+
+def planned():
+    return plan.make(study.read(STUDY, "study.yaml"))
+
+
+def test_only_where_the_attack_is_asked_do_models_keep_the_norms_of_all_rows():
+    made = planned()
+    of = {True: set(), False: set()}
+    for case in made.cases:
+        white = case.scenario.name == "white"
+        of[white] |= {path.split("/")[2] for path in (*case.unlearned, *case.originals)}
+    assert not of[True] & of[False]
+    nodes = {**made.nodes["train"], **made.nodes["unlearn"]}
+    assert {nodes[name].settings["gradients"] for name in of[True]} == {"all"}
+    assert {nodes[name].settings["gradients"] for name in of[False]} == {False}
+    assert plugins.constant(plugins.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
+    assert plugins.constant(plugins.source_file("attacks", "confidence"), "NEEDS") is None
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """method → (case, folder) of the scenario that asks the attack, all made."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("run")
+    made = planned()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run(made)
+    return {(c.scenario.name, c.method): (c, folder) for c in made.cases}
+
+
+def test_scores_are_the_norms_that_came_with_the_logits(cases):
+    case, folder = cases["white", "none"]
+    member = Membership.read(folder / case.splits[0])
+    targets = np.flatnonzero(~member.shadow)
+    answers = Logits.read(folder / case.unlearned[0])
+    assert answers.squared_norms.shape == member.train.shape
+    for form in ("trained", "unlearned"):
+        columns = tables.read_scores(folder / case.scores)["gradient_norm", form]
+        norms = answers.squared_norms[targets[columns["model"]], columns["index"]]
+        np.testing.assert_allclose(columns["score"], -0.5 * np.log(norms))
+    black, _ = cases["black", "none"]
+    assert Logits.read(folder / black.unlearned[0]).squared_norms is None
+    np.testing.assert_array_equal(Logits.read(folder / black.unlearned[0]).logits, answers.logits)
+
+
+def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):
+    found = {}
+    for method in ("none", "retrain", "neggrad"):
+        case, folder = cases["white", method]
+        rows = {(r["attack"], r["metric"], r["setting"]): r for r in tables.read_rows(folder / case.metrics)}
+        found[method] = rows
+    auc = {method: rows["gradient_norm/unlearned", "auc", ""] for method, rows in found.items()}
+    assert auc["none"]["ci_low"] > 0.6
+    assert auc["retrain"]["ci_low"] < 0.5 < auc["retrain"]["ci_high"]
+    assert auc["neggrad"]["value"] < auc["none"]["value"]
+    assert found["none"]["extended", "q", ""]["value"] <= found["none"]["paper", "q", ""]["value"]
+
+
+def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
+    mine = tmp_path / "mine.py"
+    text = (source.SCRIPTS / "unlearning" / "attacks" / "confidence.py").read_text()
+    mine.write_text(text + '\nNEEDS = "tea leaves"\n')
+    wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(mine)}}},
+            "scenarios": {"white": {}}}  # fmt: skip
+    with pytest.raises(ValueError, match=r"attacks\.mine: has NEEDS = 'tea leaves'; what models can be asked for"):
+        study.read(wish, "study.yaml")
+    mine.write_text(text + '\nNEEDS = open("x").read()\n')
+    with pytest.raises(ValueError, match="NEEDS must be a plain value"):
+        study.read(wish, "study.yaml")
