@@ -9,7 +9,7 @@ import pytest
 from display_cases import NAN, REASON, case, q, row, study
 from unlearning import artifacts, tables
 from unlearning.display import headline, ledger, union, verdicts
-from unlearning.display.pivot import Numbers
+from unlearning.display.pivot import Cell, Numbers
 from unlearning.files import write_json
 
 CASES, ROWS = study()
@@ -248,3 +248,9 @@ def test_diverged_logits_are_no_obstacle_and_damaged_files_are_named(tmp_path):
     (tmp_path / "b-2" / "logits.npz").write_bytes(b"no archive")
     with pytest.raises(artifacts.ArtifactError, match=r"b-2/logits.npz"):
         union.rows("study", [one])
+
+
+@pytest.mark.parametrize(("control", "chosen"), [((0.7, 1.0), "retrain_control"), ((0.4, 1.0), "retrain")])
+def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(control, chosen):
+    cells = {"retrain_control": Cell(0.9, *control), "retrain": Cell(0.9, 0.75, 1.0)}
+    assert verdicts._yardstick(cells) == (chosen, cells[chosen])
