@@ -16,12 +16,23 @@ from unlearning.streams import Rows
 torch.set_num_threads(1)
 
 
+def prepare_gpu() -> None:
+    """Let cuDNN choose its fastest kernels by trying them; with UNLEARNING_DETERMINISTIC=1, use only kernels that give
+    the same bits in every run instead. To be called before CUDA is initialised."""
+    deterministic = os.environ.get("UNLEARNING_DETERMINISTIC", "0") not in ("", "0")
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(deterministic)
+    torch.backends.cudnn.benchmark = not deterministic
+
+
 def device() -> str:
     """The GPU if there is one, this process's own if there are several, else the CPU; UNLEARNING_DEVICE overrides."""
     wanted = os.environ.get("UNLEARNING_DEVICE")
     if wanted not in (None, "", "cuda"):
         return wanted
     claim_gpu()
+    prepare_gpu()
     return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
