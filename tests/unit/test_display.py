@@ -224,3 +224,20 @@ def test_footnotes_go_on_after_z():
     lines = tuple(sheet.Line(str(i), (sheet.Entry("x", (f"reason {i}",)),)) for i in range(28))
     table = sheet.Sheet("n", "t", "", "c", (sheet.Head("h"),), lines)
     assert [m for m, _ in table.explained()][24:] == ["y", "z", "aa", "ab"]
+
+
+# ---------------------------------------------------------------- orders of magnitude
+
+
+def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each():
+    from unlearning.display.sheet import SIGNIFICANT, decimals, finer, interval, number
+
+    cells = [Cell(v, v / 2, 2 * v, metric="efficacy_median") for v in (806.4, 1.44, 0.00237, 0.0996)]
+    places = decimals(cells)
+    assert places == finer(places, 2) == SIGNIFICANT
+    assert [interval(cell, places) for cell in cells] == [
+        "806 [403, 1613]", "1.4 [0.72, 2.9]", "0.0024 [0.0012, 0.0047]", "0.10 [0.050, 0.20]",
+    ]  # fmt: skip
+    shown = [number(value, places) for value in (0.0, 9.96, 1e-7, 1e13, math.inf, -0.031)]
+    assert shown == ["0", "10", "1.0e−07", "1.0e+13", "∞", "−0.031"]
+    assert decimals([Cell(0.5, 0.4, 0.6, metric="q")]) == 2

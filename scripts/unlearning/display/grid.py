@@ -4,7 +4,7 @@ from pathlib import Path
 
 from unlearning.display import headline, long, parts, pivot, published, words
 from unlearning.display.pivot import Cell, Numbers, missing
-from unlearning.display.sheet import Entry, Head, Line, Sheet, decimals, entry
+from unlearning.display.sheet import Entry, Head, Line, Sheet, decimals, entry, finer
 from unlearning.metrics.swap import swap_lower_bound
 
 UNASKED = (missing(""), "")
@@ -41,7 +41,7 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
     for metric in dict.fromkeys(ask.metric for _, ask in columns):
         same = [key for key in cells if key[0][1].metric == metric]
         known = max((published.places(printed, cases[key], cells[key]) for key in same if key in theirs), default=0)
-        places[metric] = known, max(decimals(cells[key] for key in same), known)
+        places[metric] = known, finer(decimals(cells[key] for key in same), known)
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []

@@ -17,7 +17,7 @@ COLUMNS = (
     ("score", "", "final score", "", True),
     ("privacy_auc", "", "privacy AUC", "", True),
     ("efficacy_auc", "", "efficacy AUC", "", True),
-    ("efficacy", "", "efficacy", "", True),
+    ("efficacy_median", "", "median efficacy", "", True),
     ("highly_memorized", "", "vulnerable", "", False),
     ("less_memorized", "", "protected", "", False),
     ("mia_score", "", "MIA score", "", False),

@@ -5,7 +5,7 @@ import itertools
 from unlearning.display import parts, pivot, published, words
 from unlearning.display.parts import Ask
 from unlearning.display.pivot import Cell, Numbers, missing
-from unlearning.display.sheet import Entry, Head, Line, Sheet, decimals, entry, number
+from unlearning.display.sheet import Entry, Head, Line, Sheet, decimals, entry, finer, number
 
 #: What the standard deviation of a metric over models is called.
 SPREAD = "_sd"
@@ -79,7 +79,7 @@ def _digits(column: list[_Found]) -> tuple[int, int]:
     """Decimals of one column as printed, and as shown."""
     asked = [one for one in column if not one.theirs.empty]
     known = max((published.places(one.printed, one.case, one.cell) for one in asked), default=0)
-    return known, max(decimals(one.cell for one in column), known)
+    return known, finer(decimals(one.cell for one in column), known)
 
 
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:

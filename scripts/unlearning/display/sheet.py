@@ -4,10 +4,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from unlearning.display import words
 from unlearning.display.pivot import Cell
 
 FAILED = "‡"
 UNCHANGED = "†"
+
+#: In the place of a number of decimals: two significant digits of each value.
+SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
@@ -84,8 +88,11 @@ class Sheet:
 
 
 def decimals(cells: Iterable[Cell], least: int = 2) -> int:
-    """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4."""
+    """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4; `SIGNIFICANT` for
+    metrics that span orders of magnitude. ``least``: at least so many for values below 10."""
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
+    if any(words.meaning(cell.metric).wide for cell in cells):
+        return SIGNIFICANT
     size = max((abs(cell.value) for cell in cells), default=0.0)
     floor = least if size < 10 else 1 if size < 100 else 0
     widths = sorted(c.high - c.low for c in cells if c.bounded and math.isfinite(c.high - c.low) and c.high > c.low)
@@ -94,12 +101,19 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
 
 
+def finer(own: int, other: int) -> int:
+    """The larger of two numbers of decimals; `SIGNIFICANT` stays what it is."""
+    return own if own == SIGNIFICANT else max(own, other)
+
+
 def number(value: float, places: int) -> str:
     """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value and not 1e-4 <= abs(value) < 1e5:
-        return f"{value:.2e}".replace("-", "−")
+        return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
+    if places == SIGNIFICANT:
+        places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
     text = f"{value:.{places}f}"
     return text.replace("-", "" if float(text) == 0 else "−")
 

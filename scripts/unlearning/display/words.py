@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Meaning:
-    """How a metric is labelled and read; ``better`` is "higher", "lower" or "" where neither is."""
+    """How a metric is labelled and read; ``better`` is "higher", "lower" or "" where neither is; ``wide`` says that its
+    values span orders of magnitude."""
 
     label: str
     better: str
     reading: str
+    wide: bool = False
 
 
 METRICS = {
@@ -60,18 +62,32 @@ METRICS = {
         "lower",
         "1 over the mean squared gradient norm of the forgotten samples: the lower, the less settled the weights are "
         "on them. Retraining is the yardstick.",
+        wide=True,
     ),
     "efficacy_median": Meaning(
         "median efficacy",
         "lower",
         "1 over the mean squared gradient norm of the forgotten samples, as a median over models: the lower, the less "
         "settled the weights are on them. Retraining is the yardstick.",
+        wide=True,
     ),
     "efficacy_upper_bound": Meaning(
-        "upper bound of efficacy", "lower", "1 over the squared norm of the mean gradient of the forgotten samples."
+        "upper bound of efficacy",
+        "lower",
+        "1 over the squared norm of the mean gradient of the forgotten samples.",
+        wide=True,
+    ),
+    "efficacy_upper_bound_median": Meaning(
+        "median upper bound",
+        "lower",
+        "1 over the squared norm of the mean gradient of the forgotten samples: never less than efficacy.",
+        wide=True,
     ),
     "information": Meaning(
-        "ι", "higher", "Mean squared gradient norm of the forgotten samples: the higher, the less settled the weights."
+        "ι",
+        "higher",
+        "Mean squared gradient norm of the forgotten samples: the higher, the less settled the weights.",
+        wide=True,
     ),
     "attack_probability": Meaning(
         "probability of membership",
