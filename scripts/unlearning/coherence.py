@@ -19,13 +19,14 @@ UNTRAINED = ("correctness", "random")
 BUILT_IN = ("headline", "cost", "meta")
 
 SETS = ("paper", "extended")
-FORMS = ("trained", "unlearned", "own")
+FORMS = ("trained", "unlearned", "own", "seen")
 
 
 def scenario(one: "Scenario") -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
     _training(one)
     _attacks(one)
+    _comparisons(one)
     for kind, chosen in (("methods", one.methods), ("attacks", one.attacks)):
         names = list(chosen)
         for i, name in enumerate(names):
@@ -166,6 +167,14 @@ def _attacks(one: "Scenario") -> None:
         )
 
 
+def _comparisons(one: "Scenario") -> None:
+    """Metrics that are asked for beyond a protocol's own compare with retrained models."""
+    own = plugins.load("protocols", one.protocol.name, one.protocol.file).METRICS
+    extra = next((name for name in one.metrics if name not in own), None)
+    if extra is not None and "retrain" not in one.methods:
+        raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
+
+
 def _function(method: "Plugin", where: tuple[str, ...]) -> None:
     """The user's file of the method classic exists and defines its function."""
     path, function = Path(method.options["file"]), method.options["function"]
@@ -196,16 +205,21 @@ def _adversary(attack: str, where: tuple[str, ...], shown: list["Scenario"]) -> 
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
 
 
+def _nodes(metrics: set[str]) -> list[ast.AST]:
+    files = [plugins.source_file("metrics", name) for name in sorted(metrics)]
+    return [node for file in files for node in ast.walk(ast.parse(file.read_bytes()))]
+
+
 def _metrics_of(shown: list["Scenario"]) -> tuple[set[str], set[str] | None]:
     """The names of metrics that the scenarios' files of metrics spell out, and every word in these files.
 
     The words are None if a file builds names from parts, so that there may be more.
     """
-    protocols = {(s.protocol.name, s.protocol.file) for s in shown}
-    modules = {name for protocol in protocols for name in plugins.load("protocols", *protocol).METRICS}
-    nodes = [
-        node for name in modules for node in ast.walk(ast.parse(plugins.source_file("metrics", name).read_bytes()))
-    ]
+    modules = {name for s in shown for name in s.metrics}
+    nodes = _nodes(modules)
+    # Some metrics are readings of others, which they import.
+    imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    nodes += _nodes(imported & set(plugins.names("metrics")) - modules)
     given = [k.value for node in nodes if isinstance(node, ast.Call) for k in node.keywords if k.arg == "metric"]
     named = {node.value for node in given if isinstance(node, ast.Constant)}
     built = not all(isinstance(node, (ast.Constant, ast.Name)) for node in given)

@@ -31,36 +31,53 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
 
 
 def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """As `scored`, without shadow models: the attack on each model learns from rows of that model, in one form, "own".
+    """As `scored`, without shadow models: the attack on each model learns from rows of that model.
 
-    Members are what the model was trained on and was not asked to forget, for originals all that they were trained on
-    (as Becker & Liebig 2022 have it); non-members are the test part. Raises ValueError if there is none.
+    Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
+    asked with all that they were trained on as members, the forget set included (form "seen"), which Becker & Liebig
+    2022 compare with the other form after unlearning. Non-members are the test part; ValueError if there is none.
     """
-    nonmember = case.data.part == 1
-    if not nonmember.any():
+    test = case.data.part == 1
+    if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
     membership = case.membership[case.target]
-    member = membership.train if case.unlearned_files == case.originals else membership.retain
-    forgotten, labels = (
-        membership.forget | membership.heldout,
-        np.broadcast_to(case.labels, case.membership.train.shape),
-    )
+    yield _each(case, name, "own", module, chosen, membership.retain, test, seed)
+    if case.unlearned_files == case.originals:
+        yield _each(case, name, "seen", module, chosen, membership.train, test, seed)
+
+
+def _each(
+    case: Case,
+    name: str,
+    form: str,
+    module: ModuleType,
+    chosen: dict,
+    member: np.ndarray,
+    nonmember: np.ndarray,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The attack on every target model by itself, which learns from its ``member`` [models, samples] and ``nonmember``
+    rows [samples]."""
+    membership = case.membership[case.target]
+    labels = np.broadcast_to(case.labels, case.membership.train.shape)
+    signal = needed(case, module, case.unlearned_files)
     found = []
     for number, model in enumerate(np.flatnonzero(case.target)):
         logits, y = case.unlearned[model][None], labels[model][None]
         known = np.flatnonzero(member[number] | nonmember)
-        reference = Reference(logits[:, known], y[:, known], member[number, known][None], nonmember[known][None])
-        rows = np.flatnonzero(forgotten[number])
+        reference = Reference(
+            logits[:, known], y[:, known], member[number, known][None], nonmember[known][None],
+            **{what: value[model][None, known] for what, value in signal.items()},
+        )  # fmt: skip
+        rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
         value, decision = module.score(
-            logits[:, rows],
-            y[:, rows],
-            reference,
-            module.Options(**chosen["options"]),
-            generator(seed, "attack", name, "own", number),
-        )
+            logits[:, rows], y[:, rows], reference, module.Options(**chosen["options"]),
+            generator(seed, "attack", name, form, number),
+            **{what: value[model][None, rows] for what, value in signal.items()},
+        )  # fmt: skip
         at = np.full(len(rows), number), rows
-        found.append(_columns(name, "own", *at, membership.forget[at], value[0], decision[0]))
-    yield {column: np.concatenate([one[column] for one in found]) for column in found[0]}
+        found.append(_columns(name, form, *at, membership.forget[at], value[0], decision[0]))
+    return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
 
 
 def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.ndarray]:

@@ -150,9 +150,12 @@ def test_the_initial_models_know_nothing_of_the_fraction(cases):
     assert all(np.array_equal(first, other) for other in others)
 
 
-@pytest.mark.parametrize(("method", "members"), [("none", "train"), ("retrain", "retain")])
-def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, members):
-    """Members: what it still holds, for originals all that they saw; non-members: the test part."""
+FORMS = [("none", "own", "retain"), ("none", "seen", "train"), ("retrain", "own", "retain")]
+
+
+@pytest.mark.parametrize(("method", "form", "members"), FORMS)
+def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, form, members):
+    """Members: what it still holds, and for originals in another form all that they saw; non-members: the test part."""
     case, folder = cases["shares", "0.5", method]
     data, membership = Data.read(folder / case.data), Membership.read(folder / case.splits[0])
     logits = Logits.read(folder / case.unlearned[0]).logits
@@ -165,17 +168,17 @@ def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, members):
         forget = np.flatnonzero(membership.forget[model])
         value, _ = art.score(
             logits[model][None, forget], data.y[forget], reference, art.Options(model="lr", rows=None),
-            generator(0, "attack", "art", "own", model),
+            generator(0, "attack", "art", form, model),
         )  # fmt: skip
         expected.append(value[0])
     scores = tables.read_scores(folder / case.scores)
-    assert list(scores) == [("art", "own")]
-    np.testing.assert_array_equal(scores["art", "own"]["score"].reshape(6, -1), np.array(expected))
-    assert set(scores["art", "own"]["role"]) == {"forget"}
-    rows = numbers(cases, "shares", "0.5", method)
-    np.testing.assert_allclose(of_models(rows, "attack_probability"), np.mean(expected, axis=1), rtol=1e-12)
-    assert rows["attack_probability", ""]["value"] == pytest.approx(np.mean(expected))
-    assert rows["attack_probability", ""]["attack"] == "art/own"
+    assert list(scores) == [("art", known) for name, known, _ in FORMS if name == method]
+    np.testing.assert_array_equal(scores["art", form]["score"].reshape(6, -1), np.array(expected))
+    assert set(scores["art", form]["role"]) == {"forget"}
+    rows = tables.read_rows(folder / case.metrics)
+    found = [r for r in rows if (r["metric"], r["attack"]) == ("attack_probability", f"art/{form}")]
+    np.testing.assert_allclose([r["value"] for r in found if r["setting"]], np.mean(expected, axis=1), rtol=1e-12)
+    assert next(r for r in found if not r["setting"])["value"] == pytest.approx(np.mean(expected))
 
 
 def test_without_an_attack_there_is_no_probability(cases):
