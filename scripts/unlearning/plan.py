@@ -113,7 +113,7 @@ class _Scenario:
                    for splits, train in batches]
             for name, plugin in scenario.methods.items()
         }  # fmt: skip
-        references = [unlearned[name] for name in self.protocol.REFERENCES if name in unlearned]
+        references = [unlearned[name] for name in self._references() if name in unlearned]
         for method, made in unlearned.items():
             self._score(data, batches, method, made, references, selection)
         return None
@@ -225,11 +225,20 @@ class _Scenario:
         )  # fmt: skip
         return splits, train
 
+    def _references(self) -> tuple[str, ...]:
+        """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
+        also = set(self.scenario.metrics) - set(self.protocol.METRICS)
+        return self.protocol.REFERENCES or (("retrain", "retrain_control") if also else ())
+
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
-        chosen = self.scenario.attacks.values()
-        needs = [plugins.constant(plugins.source_file("attacks", a.name, a.file), "NEEDS") for a in chosen]
-        return "all" if "squared_norms" in needs else self.protocol.GRADIENTS
+
+        def needed(kind: str, *plugin: str | None) -> bool:
+            return plugins.constant(plugins.source_file(kind, *plugin), "NEEDS") == "squared_norms"
+
+        if any(needed("attacks", attack.name, attack.file) for attack in self.scenario.attacks.values()):
+            return "all"
+        return self.protocol.GRADIENTS or any(needed("metrics", name) for name in self.scenario.metrics)
 
     def _unlearn(self, data: Node, splits: Node, train: Node, method: Plugin) -> Node:
         settings = {**train.settings, "method": method.name, "method_options": method.options}
@@ -277,11 +286,11 @@ class _Scenario:
                 tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
                 place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
             )  # fmt: skip
-        wanted = tuple(Plugin(name, None, {}) for name in self.protocol.METRICS)
+        wanted = tuple(Plugin(name, None, {}) for name in scenario.metrics)
         metrics = self._node(
             "metrics", label,
             {
-                "metrics": {name: scenario.metrics.get(name, {}) for name in self.protocol.METRICS},
+                "metrics": dict(scenario.metrics),
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },

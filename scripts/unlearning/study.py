@@ -287,12 +287,15 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
 
 
 def _metrics(fields: ScenarioFile) -> dict[str, dict[str, Any]]:
-    """Options of the metrics that the protocol computes, in full. Raises StudyError for others."""
-    protocol = fields.protocol
-    computed = plugins.load("protocols", protocol["name"], protocol.get("file")).METRICS
+    """Options of the metrics that are computed, in full: the protocol's, and of those that it allows the ones that are
+    named. Raises StudyError for others."""
+    module = plugins.load("protocols", fields.protocol["name"], fields.protocol.get("file"))
+    allowed = getattr(module, "ALSO", ())
+    computed = [*module.METRICS, *(name for name in allowed if name in fields.metrics)]
     for name in fields.metrics:
         if name not in computed:
-            raise StudyError(("metrics", name), faults.unknown(name, computed, f"metric {name!r} in this protocol"))
+            known = [*module.METRICS, *allowed]
+            raise StudyError(("metrics", name), faults.unknown(name, known, f"metric {name!r} in this protocol"))
     forms = {name: plugins.options("metrics", name) for name in computed}
     chosen = {name: validated(form, fields.metrics.get(name, {}), "metrics", name) for name, form in forms.items()}
     return {name: options.model_dump(mode="json") for name, options in chosen.items()}

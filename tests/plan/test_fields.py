@@ -143,3 +143,30 @@ def test_the_same_parents_in_other_roles_are_another_node():
     read = [tuple(map(tuple, (node.inputs[role] for role in ("unlearned", "retrained", "control")))) for node in nodes]
     retrain, control = read[0][1:]
     assert {(retrain, retrain, control), (control, retrain, control)} <= set(read)
+
+
+def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models_and_nothing_else():
+    base = planned(BASE)
+    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}}}))
+    assert rebuilt(base, asked) == everything_from("metrics", base)
+    for node in asked.nodes["metrics"].values():
+        own = {path.split("/")[2].rsplit("-", 1)[0].rsplit("-", 1)[-1] for path in node.inputs["retrained"]}
+        assert own == {"retrain"}
+        assert node.inputs["retrained"] != node.inputs["control"]
+    assert not any("retrained" in node.inputs for node in base.nodes["metrics"].values())
+
+
+def test_a_metric_that_reads_gradients_trains_again():
+    base = planned(BASE)
+    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"efficacy_on_pairs": {}}}}))
+    assert rebuilt(base, asked) == everything_from("train", base)
+    assert {node.settings["gradients"] for node in asked.nodes["unlearn"].values()} == {True}
+
+
+def test_a_metric_that_compares_needs_retrained_models():
+    lone = changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}, "methods": ["none"]}})
+    with pytest.raises(ValueError, match=r"metrics\.ruli_on_pairs: compares with retrained models; add retrain to"):
+        planned(lone)
+    wrong = changed(BASE, {"scenarios/main": {"metrics": {"rulli_on_pairs": {}}}})
+    with pytest.raises(ValueError, match=r"did you mean 'ruli_on_pairs'"):
+        planned(wrong)

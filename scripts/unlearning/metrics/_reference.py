@@ -6,8 +6,11 @@ import numpy as np
 
 from unlearning import density, per_sample
 
-Kind = Literal["kde", "gaussian"]
+Kind = Literal["kde", "gaussian", "pooled"]
 Bandwidth = Literal["silverman"] | float
+
+#: Spreads of `per_sample.spread` for the Gaussian kinds.
+SPREADS = {"gaussian": "per_sample", "pooled": "within"}
 
 CHUNK = 2_000_000  # kernels at a time: 16 MB of float64
 
@@ -26,12 +29,13 @@ def log_density(
 
     ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [models asked about, samples].
     ``kde``: Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's rule (1986, eq. 3.28) on
-    each sample's own spread; ``gaussian``: mean and standard deviation (divisor n). Finite everywhere. Raises
+    each sample's own spread; ``gaussian``: mean and standard deviation (divisor n); ``pooled``: mean, and a standard
+    deviation around the means of all samples (for few models). Finite everywhere. Raises
     ValueError when a sample has fewer than ``minimum`` models in ``mask``, calling them ``side``.
     """
     per_sample.require(mask, minimum=minimum, side=side)
-    if kind == "gaussian":
-        return density.gaussian(at, per_sample.mean(phi, mask), per_sample.spread(phi, mask, kind="per_sample"))
+    if kind in SPREADS:
+        return density.gaussian(at, per_sample.mean(phi, mask), per_sample.spread(phi, mask, kind=SPREADS[kind]))
     shape = (1, at.shape[1])
     count, width = _count_and_bandwidth(phi, mask, bandwidth, leave_out=False)
     return _kde(phi, mask, at, np.broadcast_to(width, shape), np.broadcast_to(count, shape), None)
@@ -53,9 +57,9 @@ def log_density_of_its_own(
     """
     per_sample.require(mask, minimum=minimum, side=side, leave_out=True)
     at = phi[audited]
-    if kind == "gaussian":
+    if kind in SPREADS:
         centre = per_sample.mean(phi, mask, leave_out=True)
-        spread = per_sample.spread(phi, mask, kind="per_sample", leave_out=True)
+        spread = per_sample.spread(phi, mask, kind=SPREADS[kind], leave_out=True)
         return density.gaussian(at, centre[audited], spread[audited])
     count, width = _count_and_bandwidth(phi, mask, bandwidth, leave_out=True)
     return _kde(phi, mask, at, np.broadcast_to(width, phi.shape)[audited], count[audited], audited)

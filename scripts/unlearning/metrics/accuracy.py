@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unlearning.artifacts import NotFiniteError
 from unlearning.case import Case
 from unlearning.metrics import _rates, row
 from unlearning.settings import Settings
@@ -17,11 +18,17 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
     Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right.
     """
-    target = case.membership[case.target]
+    return of(case, case.target)
+
+
+def of(case: Case, models: np.ndarray) -> list[dict]:
+    """`rows` of some ``models`` bool [models]."""
+    target = case.membership[models]
     test = case.data.part == 1
+    compared = _compared(case)
     found = evaluate(
-        logits=case.unlearned[case.target],
-        y=case.labels_of(case.target),
+        logits=case.unlearned[models],
+        y=case.labels_of(models),
         train=target.train,
         forget=target.forget,
         heldout=target.heldout,
@@ -29,9 +36,17 @@ def rows(case: Case, settings: dict) -> list[dict]:
         block=target.block,
         test=test if test.any() else None,
         test_y=case.data.y_clean,
-        compared=None if case.compared is None else case.compared[case.target],
+        compared=None if compared is None else compared[models],
     )
     return [row for row in found if row["n"]]
+
+
+def _compared(case: Case) -> np.ndarray | None:
+    """The retrained models, unless they diverged: that is no fault of this method."""
+    try:
+        return case.compared
+    except NotFiniteError:
+        return None
 
 
 def evaluate(

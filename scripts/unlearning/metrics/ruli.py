@@ -14,13 +14,14 @@ from unlearning.settings import Settings
 
 
 class Options(Settings):
-    """``density`` and ``bandwidth`` of the distributions of phi; ``clip``: the probability at which p_y is cut (None:
-    not at all); ``test_model``: who answers for held-out samples in the efficacy test, a truly ``retrained`` model
-    or the ``original`` one; ``population``: whether the pooled attack learns from ``unlearned`` or from
-    ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every distribution.
+    """``density`` and ``bandwidth`` of the distributions of phi (``pooled``: Gaussians of one spread); ``clip``: the
+    probability at which p_y is cut (None: not at all); ``test_model``: who answers for held-out samples in the
+    efficacy test, a truly ``retrained`` model or the ``original`` one; ``population``: whether the pooled attack learns
+    from ``unlearned`` or from ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every
+    distribution.
     """
 
-    density: Literal["kde", "gaussian"] = "kde"
+    density: Literal["kde", "gaussian", "pooled"] = "kde"
     bandwidth: Literal["silverman"] | PositiveFloat = "silverman"
     clip: float | None = Field(default=None, gt=0, lt=0.5)
     test_model: Literal["retrained", "original"] = "retrained"
@@ -165,7 +166,7 @@ def score(
     phi of original ones that did and did not train on it. Privacy: Q_u against Q_h, asked of the unlearned
     target; efficacy: Q_u against Q_R, asked of the unlearned target for forgotten and of the retrained one for
     held-out samples; trained: Q_i against Q_R, asked of the original; remained: Q_r against Q_h, asked of the
-    unlearned. U-LiRA asks the privacy question with Gaussians of Q_u and Q_R.
+    unlearned. U-LiRA asks the privacy question with Gaussians of Q_u and Q_R, of one spread if RULI's have.
 
     Raises ValueError for shapes that do not match, phi that is not finite, a target that is also a shadow
     model, and samples with too few shadow models in a distribution.
@@ -196,6 +197,7 @@ def score(
         )
         return numerator - denominator
 
+    gaussian = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
     q_h = shadows.unlearned, shadows.heldout, "held out (unlearned)"
     q_r = shadows.unlearned, remained, "kept (unlearned)"
@@ -209,7 +211,7 @@ def score(
         ),
         ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, out),
         ("ruli", "remained"): Question(np.full(out.shape, np.nan), retain, out, "no audited sample was kept"),
-        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, "gaussian"), forgot, out),
+        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forgot, out),
         ("population", "privacy"): Question(_pooled(targets, shadows, options), forgot, out),
     }
     answer = targets.retrained if options.test_model == "retrained" else targets.original

@@ -19,6 +19,9 @@ ATTACKED = True
 #: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
 GRADIENTS, REFERENCES = False, ()
 
+#: Metrics of other systems, computed where a scenario names them; they compare with retrained models.
+ALSO = ("accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "ruli_on_pairs")
+
 #: Options that count blocks and change none of them.
 COUNTS = ("pairs",)
 
