@@ -9,7 +9,8 @@ from unlearning.settings import Settings
 
 
 class Optimiser(Settings):
-    """How weights move. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×gamma at milestones."""
+    """How weights move. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×``lr_decay`` at each of
+    the ``milestones`` (0-based epochs)."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     lr: float = Field(0.1, ge=0)
@@ -18,14 +19,14 @@ class Optimiser(Settings):
     batch_size: int = Field(64, ge=1)
     schedule: Literal["constant", "cosine", "multistep"] = "constant"
     milestones: tuple[int, ...] = ()
-    gamma: float = Field(0.1, gt=0)
+    lr_decay: float = Field(0.1, gt=0)
 
     def rate(self, epoch: int, epochs: int) -> float:
         """Learning rate of 0-based ``epoch``; the schedule moves once per epoch."""
         if self.schedule == "cosine":
             return self.lr * (1 + math.cos(math.pi * epoch / epochs)) / 2
         if self.schedule == "multistep":
-            return self.lr * self.gamma ** sum(epoch >= milestone for milestone in self.milestones)
+            return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
         return self.lr
 
     def build(self, parameters: list):

@@ -165,7 +165,7 @@ def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
     indented = [
         ("unlearning/stats.py", "import numpy as np\n", "import numpy as np\n\nTEXT = '''\n# no comment\n'''\n"),
         ("unlearning/keyed.py", '"\\x1f".join', '"\\x1e".join'),
-        ("unlearning/optim.py", "self.gamma **", "self.gamma *"),
+        ("unlearning/optim.py", "self.lr_decay **", "self.lr_decay *"),
     ]
     base, *after, _ = plans(copy, *indented)
     assert all(names["metrics"].isdisjoint(base["metrics"]) for names in after)

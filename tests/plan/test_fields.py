@@ -80,7 +80,7 @@ ROWS = [
     ("recipe.batch_size", {}, {"defaults/recipe/batch_size": 32}, "train"),
     ("recipe.schedule", {}, {"defaults/recipe/schedule": "cosine"}, "train"),
     ("recipe.milestones", MULTISTEP, {"defaults/recipe/milestones": [2]}, "train"),
-    ("recipe.gamma", MULTISTEP, {"defaults/recipe/gamma": 0.5}, "train"),
+    ("recipe.lr_decay", MULTISTEP, {"defaults/recipe/lr_decay": 0.5}, "train"),
     ("recipe.epochs", {}, {"defaults/recipe/epochs": 4}, "train"),
     ("recipe.augment", {}, {"defaults/recipe/augment": "crop_flip"}, "train"),
     ("recipe.record_updates", {}, {"defaults/recipe/record_updates": True}, "train"),

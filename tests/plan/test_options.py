@@ -15,7 +15,7 @@ NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "cl
 KNOWN = {"depth": 56, "arrays.path": "moved.npz", "image_folder.path": "moved", "file": "moved.py",
          "function": "other", "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
 #: This method has a schedule of its own, and nothing else to choose.
-FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.gamma")
+FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
 #: Two scenarios in one: see test_selection.py.
 ELSEWHERE = ("ruli.select_from",)
 
@@ -56,7 +56,7 @@ def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
     form = plugins.options(kind, name)
     chosen = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
-    if field in ("milestones", "gamma") and "schedule" in form.model_fields:
+    if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
         chosen |= {"schedule": "multistep", "milestones": [1]}
         chosen |= {epochs: 5 for epochs in ("epochs", "repair_epochs") if epochs in form.model_fields}
     value = KNOWN.get(f"{name}.{field}") or KNOWN.get(field) or another(form, chosen, field)

@@ -51,6 +51,14 @@ def test_scrub_without_steps_away_never_leaves_the_teacher(bank):
     assert largest_gap(still, bank) < 1e-12
 
 
+def test_the_weight_of_scrub_is_not_the_decay_of_its_rate(bank):
+    """γ weighs the cross-entropy; a rate that all but vanishes after the first epoch leaves what that epoch made."""
+    options = {"optimiser": "sgd", "weight_decay": 0, "lr": 0.01, "msteps": 0, "gamma": 0.7}
+    decayed = unlearned(bank, "scrub", epochs=3, schedule="multistep", milestones=[1], lr_decay=1e-30, **options)
+    once = unlearned(bank, "scrub", epochs=1, **options)
+    assert largest_gap(decayed, once) < 1e-12 < largest_gap(once, bank)
+
+
 def test_bad_teacher(bank):
     untrained = bank.copy()
     untrained.reset("bad_teacher")
