@@ -5,7 +5,8 @@ some of it; ``vary`` multiplies a scenario along an axis. Everything is checked 
 what is wrong is said in one sentence that starts with the field's path.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
@@ -99,7 +100,7 @@ class StudyFile(Settings):
     seed: int = Field(0, ge=0)
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
-    only: list[Name] = Field(default_factory=list, description="scenarios or protocols; empty: all")
+    only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
     tables: dict[Name, Table] = Field(default_factory=dict)
@@ -177,30 +178,43 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         for kind, displays in (("tables", top.tables), ("figures", top.figures)):
             for name, display in displays.items():
                 coherence.display(kind, name, display, scenarios)
-        kept = _only(top.only, scenarios)
+        whole = Study(top.study, top.seed, top.batch, top.bootstrap, scenarios, top.tables, top.figures)
+        return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if faults.contains(given, error.path) else ""
         raise StudyError((), f"{origin}: {error}{end}") from None
-    names = {scenario.name for scenario in kept}
+
+
+def select(study: Study, only: Sequence[str]) -> Study:
+    """The part of a study that consists of the scenarios, protocols or systems named in ``only`` (all if it is empty).
+
+    Scenarios that these select samples from stay, and the tables and figures that speak of nothing else. Raises
+    StudyError for a name that the study does not know.
+    """
+    scenarios = study.scenarios
+    names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
+    for name in only:
+        if name not in (known := set().union(*names)):
+            raise StudyError(("only",), faults.unknown(name, sorted(known), f"scenario, protocol or system {name!r}"))
+    chosen = [s for s, own in zip(scenarios, names, strict=True) if not only or own & set(only)]
+    sources = {s.protocol.options.get("select_from") for s in chosen}
+    kept = tuple(s for s in scenarios if s in chosen or s.name in sources)
+    shown = {scenario.name for scenario in kept}
     tables, figures = (
-        {name: display for name, display in displays.items() if names.issuperset(display.scenarios)}
-        for displays in (top.tables, top.figures)
+        {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}
+        for displays in (study.tables, study.figures)
     )
-    return Study("_".join([top.study, *top.only]), top.seed, top.batch, top.bootstrap, kept, tables, figures)
+    name = "_".join([study.name, *only])
+    return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
+
+
+def system(scenario: Scenario) -> str:
+    """The system of evaluation that the scenario's protocol belongs to; a protocol of its own is one by itself."""
+    module = plugins.load("protocols", scenario.protocol.name, scenario.protocol.file)
+    return getattr(module, "SYSTEM", scenario.protocol.name)
 
 
 # ---------------------------------------------------------------- scenarios
-
-
-def _only(wanted: list[str], scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """The scenarios whose name or protocol is ``wanted`` (all if nothing is), and those they select samples from."""
-    known = {name for scenario in scenarios for name in (scenario.name, scenario.protocol.name)}
-    for name in wanted:
-        if name not in known:
-            raise StudyError(("only",), faults.unknown(name, sorted(known), f"scenario or protocol {name!r}"))
-    chosen = [s for s in scenarios if not wanted or {s.name, s.protocol.name} & set(wanted)]
-    sources = {s.protocol.options.get("select_from") for s in chosen}
-    return tuple(s for s in scenarios if s in chosen or s.name in sources)
 
 
 def _check_layer(layer: dict[str, Any], *where: str) -> None:

@@ -302,8 +302,22 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
     assert [s.name for s in part.scenarios] == ["one"]
     assert (part.name, list(part.tables)) == (f"{whole.name}_one", ["first"])
     assert len(study.read({**both, "only": ["swap"]}).scenarios) == 2
-    with pytest.raises(study.StudyError, match="only: there is no scenario or protocol 'swop', did you mean 'swap'"):
+    unknown = "only: there is no scenario, protocol or system 'swop', did you mean 'swap'"
+    with pytest.raises(study.StudyError, match=unknown):
         study.read({**both, "only": ["swop"]})
+
+
+def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
+    whole = study.read(*study.load([ROOT / "config.yaml"]))
+    part = study.select(whole, ["ruli"])
+    assert part.name == f"{whole.name}_ruli"
+    assert {s.name for s in part.scenarios} == {"ruli", "halves", "memorised"}
+    assert {s.protocol.name for s in part.scenarios} == {"ruli", "lira_selection"}
+    assert set(part.tables) == {name for name in whole.tables if name.startswith("ruli")}
+    assert study.select(whole, ["memorised"]).scenarios == tuple(s for s in part.scenarios if s.name != "ruli")
+    assert study.select(whole, []) == whole
+    systems = {s.name: study.system(s) for s in whole.scenarios}
+    assert systems["random"] == systems["confusion"] == systems["noisy"] == "swap"
 
 
 def test_the_command_line_has_types_and_is_blamed():

@@ -12,6 +12,9 @@ from unlearning.artifacts import Data, Membership
 from unlearning.keyed import generator, seed_of
 from unlearning.settings import Settings
 
+#: The system that it is a part of.
+SYSTEM = "swap"
+
 #: What is computed from its models, and whether attacks score them first.
 METRICS = ("confusion", "accuracy")
 ATTACKED = False

@@ -6,6 +6,8 @@ Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP
 from unlearning.artifacts import Data, Membership
 from unlearning.protocols import swap
 
+SYSTEM = "swap"
+
 METRICS, ATTACKED, COUNTS = swap.METRICS, swap.ATTACKED, swap.COUNTS
 GRADIENTS, REFERENCES = swap.GRADIENTS, swap.REFERENCES
 
