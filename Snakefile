@@ -60,10 +60,11 @@ rule all:
 onstart:
     from unlearning import progress
 
-    progress.watch([spec for spec in PLAN.specs()])
+    progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 
 onsuccess:
     from unlearning import progress
 
-    progress.close(STUDY)
+    for study in asked():
+        progress.close(study)

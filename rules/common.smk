@@ -1,3 +1,5 @@
+from functools import cache
+
 from unlearning.machine import gpus
 
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
@@ -21,3 +23,40 @@ def settings(stage):
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
     return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
+
+
+# The systems of evaluation in this study, each a study of its own, made of the same nodes.
+SYSTEMS = {
+    system: f"{STUDY}_{system}" for system in map(studies.system, PLAN.study.scenarios)
+}
+
+
+@cache
+def plan_of(study):
+    """What a study needs: all of this one, or what one of its systems takes."""
+    system = next((system for system in SYSTEMS if SYSTEMS[system] == study), None)
+    return planning.make(studies.select(PLAN.study, [system])) if system else PLAN
+
+
+def asks(order, *wanted):
+    """What the plan of the wildcards' study asks for, as one of ``orders`` reads it off."""
+    return lambda wildcards: order(
+        plan_of(wildcards.study), *(wildcards[name] for name in wanted)
+    )
+
+
+def tables_of(study):
+    names = ["headline", *plan_of(study).study.tables]
+    own = [*rules.table.output, *rules.cost.output[1:], *rules.meta.output]
+    return sorted(set(expand(own, study=study, table=names)))
+
+
+def figures_of(study):
+    names = plan_of(study).study.figures
+    return expand(rules.figure.output, study=study, figure=names)
+
+
+def asked():
+    """The studies that this run was told to report on."""
+    targets = workflow.dag_settings.targets
+    return [SYSTEMS[name] for name in targets if name in SYSTEMS] or [STUDY]

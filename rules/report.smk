@@ -1,22 +1,20 @@
-# Everything below belongs to one study and is named plainly; nothing here takes a GPU or long.
+# Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
 from unlearning.display import orders
 
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 SHOWN = "../resources/captions/shown.rst"
-TABLES = ["headline", *PLAN.study.tables]
-FIGURES = list(PLAN.study.figures)
 CONFIGFILES = list(map(str, workflow.config_settings.configfiles))
 
 
 wildcard_constraints:
-    study=STUDY,
+    study="|".join([STUDY, *SYSTEMS.values()]),
 
 
 rule collect:
     """Gather the numbers of every method in every scenario in one table."""
     input:
-        metrics=orders.metrics(PLAN),
-        logits=orders.logits(PLAN),
+        metrics=asks(orders.metrics),
+        logits=asks(orders.logits),
     output:
         union="results/{study}/metrics.csv",
     log:
@@ -25,7 +23,7 @@ rule collect:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.collect(PLAN),
+        settings=asks(orders.collect),
     script:
         "../scripts/collect.py"
 
@@ -33,7 +31,7 @@ rule collect:
 rule cost:
     """Write down what every job took, and what that means for each stage and method."""
     input:
-        specs=PLAN.specs(),
+        specs=lambda wildcards: plan_of(wildcards.study).specs(),
     output:
         ledger="results/{study}/cost.csv",
         csv=report(
@@ -50,7 +48,7 @@ rule cost:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.cost(PLAN),
+        settings=asks(orders.cost),
     script:
         "../scripts/cost.py"
 
@@ -74,12 +72,12 @@ rule table:
     log:
         "results/{study}/logs/table-{table}.txt",
     wildcard_constraints:
-        table="|".join(TABLES),
+        table="|".join(["headline", *PLAN.study.tables]),
     localrule: True
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.table(PLAN, wildcards.table),
+        settings=asks(orders.table, "table"),
     script:
         "../scripts/tables.py"
 
@@ -87,7 +85,7 @@ rule table:
 rule figure:
     """Draw one figure of the study as svg and png."""
     input:
-        lambda wildcards: orders.figure_files(PLAN, wildcards.figure),
+        asks(orders.figure_files, "figure"),
         metrics=rules.collect.output.union,
     output:
         svg=report(
@@ -102,12 +100,12 @@ rule figure:
     log:
         "results/{study}/logs/figure-{figure}.txt",
     wildcard_constraints:
-        figure="|".join(FIGURES) or "none",
+        figure="|".join(PLAN.study.figures) or "none",
     localrule: True
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.figure(PLAN, wildcards.figure),
+        settings=asks(orders.figure, "figure"),
     script:
         "../scripts/figures.py"
 
@@ -131,7 +129,7 @@ rule meta:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.meta(PLAN),
+        settings=asks(orders.meta),
     script:
         "../scripts/meta.py"
 
@@ -148,7 +146,7 @@ rule headline:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.headline(PLAN),
+        settings=asks(orders.headline),
     script:
         "../scripts/headline.py"
 
@@ -156,14 +154,12 @@ rule headline:
 rule report:
     """Write the study's page: numbers, figures, tables, controls and costs in one file that needs no network."""
     input:
-        specs=PLAN.specs(),
+        specs=lambda wildcards: plan_of(wildcards.study).specs(),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         published=PUBLISHED,
-        tables=expand(rules.table.output, table=TABLES, allow_missing=True)
-        + rules.cost.output[1:]
-        + rules.meta.output,
-        figures=expand(rules.figure.output, figure=FIGURES, allow_missing=True),
+        tables=lambda wildcards: tables_of(wildcards.study),
+        figures=lambda wildcards: figures_of(wildcards.study),
         template=f"{workflow.basedir}/resources/page/page.html",
         stylesheet=f"{workflow.basedir}/resources/page/page.css",
     output:
@@ -174,7 +170,7 @@ rule report:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.report(PLAN, CONFIGFILES),
+        settings=lambda wildcards: orders.report(plan_of(wildcards.study), CONFIGFILES),
     script:
         "../scripts/report.py"
 
@@ -182,14 +178,25 @@ rule report:
 rule tables:
     """All tables of the study."""
     input:
-        expand(rules.table.output, study=STUDY, table=TABLES),
-        expand(rules.cost.output, study=STUDY),
-        expand(rules.meta.output, study=STUDY),
+        tables_of(STUDY),
+        rules.cost.output.ledger.format(study=STUDY),
     localrule: True
 
 
 rule figures:
     """All figures of the study."""
     input:
-        expand(rules.figure.output, study=STUDY, figure=FIGURES),
+        figures_of(STUDY),
     localrule: True
+
+
+for system, study in SYSTEMS.items():
+
+    rule:
+        """One system of evaluation by itself: what the study does with its protocols."""
+        name:
+            system
+        input:
+            rules.report.output.html.format(study=study),
+            rules.headline.output.text.format(study=study),
+        localrule: True

@@ -5,6 +5,7 @@ import random
 import shutil
 
 import pytest
+from workplace import TINY
 
 from unlearning.files import read_json
 
@@ -37,6 +38,22 @@ def test_a_spec_says_what_made_an_artifact_and_at_which_cost(finished):
 
 def test_a_second_run_has_nothing_to_do(finished):
     assert "Nothing to be done" in finished.run().stdout
+
+
+def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finished, tmp_path):
+    place = finished.copy(tmp_path / "work")
+    competition = {"protocol": {"name": "competition", "blocks": 1, "models_per_block": 2}, "attacks": []}
+    place.write({**TINY, "scenarios": {"main": {}, "many": competition}})
+    parts = {"train", "unlearn", "attack", "metrics"}
+    assert {"train", "metrics"} <= set(place.planned())
+    assert not parts & set(place.planned("swap"))
+    said = place.run("swap").stdout
+    assert "Report: results/tiny_swap/report.html" in said
+    own, whole = (place.folder / "results" / name for name in ("tiny_swap", "tiny"))
+    numbers = [(folder / "metrics.csv").read_text().replace(f"{folder.name},", "") for folder in (own, whole)]
+    assert numbers[0] == numbers[1]
+    assert (own / "tables" / "quality.csv").read_bytes() == (whole / "tables" / "quality.csv").read_bytes()
+    assert "Nothing to be done" in place.run("swap").stdout
 
 
 def test_files_that_were_touched_in_any_order_are_not_made_again(place):
