@@ -1,69 +1,157 @@
 """The score of the competition on swapped pairs: each split's models against those retrained for the same split."""
 
+import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from unlearning import stats
 from unlearning.case import Case
-from unlearning.keyed import generator
-from unlearning.metrics import _pairs, competition
-from unlearning.metrics.competition import Models
+from unlearning.metrics import _jackknife, _pairs, row
+from unlearning.metrics._epsilon import epsilons, points
 from unlearning.settings import Settings
+from unlearning.stats import Estimate
 
-#: What is kept of it: the rest needs more models of one forget set than a pair has.
-KEPT = ("forgetting_quality", "forgetting_quality_null", "forgetting_quality_over_null", "score")
+#: Fewer pairs say too little of how pairs vary.
+PAIRS = 3
+NO_NULL = "retraining would be its own null here: set controls: true"
 
 
 class Options(Settings):
-    """``rule`` and ``groups`` as for the metric competition."""
+    """``rule``: ``exact`` thresholds or the published ``grid``, as for the metric competition."""
 
     rule: Literal["exact", "grid"] = "exact"
-    groups: int = Field(default=16, ge=2)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one split of pair ``block`` gives.
+
+    ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
+    retrained (NaN: unknown). ``retain`` and ``test``: accuracy of its models and of retrained ones (NaN: no test part).
+    """
+
+    block: int
+    h: np.ndarray
+    null: np.ndarray
+    retain: tuple[float, float]
+    test: tuple[float, float]
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
     """F, its null F₀, F/F₀ and the final score over all splits, then of each pair (setting "pair=…").
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split; F₀ those
-    with the n retrained for the other split, which keep the same samples. With few models ε is coarse, but F and F₀
-    are so alike. Retraining itself is held against its control, or without one against the other split.
+    with the n retrained for the other split, which keep the same samples. With few models ε has few values, but then
+    F and F₀ share them. Retraining itself is held against its control, or without one against the other split, where
+    F₀ would be the same comparison and is empty.
     """
-    options = competition.Options(**settings["metrics"]["competition_on_pairs"])
-    some = _pairs.groups(case.membership)
-    itself = case.unlearned_files == case.retrained_files
+    options = Options(**settings["metrics"]["competition_on_pairs"])
+    parts = {(g.block, g.forget[0]): part(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
-    def found(some: list[_pairs.Group]) -> list[dict]:
-        twins = models(case, case.retrained, some, "twins")
-        reference, independent = models(case, case.retrained, some), twins
-        if itself:
-            reference = twins if case.control is None else models(case, case.control, some)
-            independent = None if case.control is None else twins
-        made = competition.evaluate(
-            unlearned=models(case, case.unlearned, some),
-            retrained=reference,
-            independent=independent,
-            options=options,
-            rng=generator(settings["seed"], "competition_on_pairs"),
-        )
-        note = f"{len(some)} forget sets"
-        return [{**row, "note": "; ".join(filter(None, (note, row["note"])))} for row in made if row["metric"] in KEPT]
+    def read(some: list[_pairs.Group]) -> list[dict]:
+        models = len(some[0].models)
+        found = estimates([parts[g.block, g.forget[0]] for g in some])
+        note = f"{models} against {models} models for each of {len(some)} forget sets"
+        return [
+            row(metric=name, setting=f"rule={options.rule};models={models}", estimate=_noted(estimate, note))
+            for name, estimate in found.items()
+        ]
 
-    return list(_pairs.each(some, found))
+    return list(_pairs.each(_pairs.groups(case.membership), read))
 
 
-def models(case: Case, logits: np.ndarray, some: list[_pairs.Group], of: str = "models") -> Models:
-    """What the score reads of ``logits`` float32 [models, samples, classes]: the samples of all splits side by side,
-    the i-th model of each in row i. ``of``: whose answers, the "models" of a split or their "twins"."""
-    member, labels = case.membership, np.broadcast_to(case.labels, case.membership.train.shape)
-    clean, test = case.data.y_clean, case.data.part == 1
-    phi, retain, tests = [], [], []
-    for group in some:
-        asked = getattr(group, of)
-        answers, y = logits[asked], labels[asked]
-        kept = member.retain[group.models[0]]
-        phi.append(stats.phi(logits=answers[:, group.forget], y=y[:, group.forget]))
-        retain.append((answers[:, kept].argmax(-1) == y[:, kept]).mean(axis=1))
-        tests.append((answers[:, test].argmax(-1) == clean[test]).mean(axis=1) if test.any() else None)
-    return Models(np.concatenate(phi, axis=1), np.mean(retain, axis=0), np.mean(tests, axis=0) if test.any() else None)
+def part(case: Case, group: _pairs.Group, rule: str) -> Part:
+    """The points of one split's models, and their accuracies beside those of retrained ones."""
+    own, reference, independent = case.unlearned[group.models], case.retrained, case.retrained[group.twins]
+    if case.unlearned_files == case.retrained_files and case.control is not None:
+        reference = case.control
+    reference = reference[group.models]
+    if case.unlearned_files == case.retrained_files and case.control is None:
+        reference, independent = independent, None
+    y = np.broadcast_to(case.labels, case.membership.train.shape)[group.models[0]]
+
+    def compared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        phi = [
+            stats.phi(logits=some[:, group.forget], y=np.tile(y[group.forget], (len(some), 1))) for some in (one, other)
+        ]
+        return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(one))
+
+    def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+        right = [
+            (some[:, rows].argmax(-1) == truth[rows]).mean() if rows.any() else math.nan for some in (own, reference)
+        ]
+        return tuple(map(float, right))
+
+    h = compared(own, reference)
+    null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
+    retain = accuracies(case.membership.retain[group.models[0]], y)
+    return Part(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
+
+
+def estimates(parts: list[Part]) -> dict[str, Estimate]:
+    """The four numbers of some splits, as means over all their samples.
+
+    From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. Below,
+    it covers samples only and says so: a jackknife over a split's models would compare ε of unlike numbers of models.
+    """
+    blocks = sorted({p.block for p in parts})
+    found = {}
+    whole = _values(parts)
+    without = [_values([p for p in parts if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
+    h, null = np.concatenate([p.h for p in parts]), np.concatenate([p.null for p in parts])
+    worth = _worth(parts)
+    alone = {  # each as a function of the means of h and of null
+        "forgetting_quality": lambda f, _: f,
+        "forgetting_quality_null": lambda _, f0: f0,
+        "forgetting_quality_over_null": lambda f, f0: f / f0,
+        "score": lambda f, _: f * worth,
+    }
+    for name, value in whole.items():
+        if math.isnan(value):
+            found[name] = stats.empty(n=len(h), note=_why(name, whole, null))
+        elif len(blocks) >= PAIRS:
+            found[name] = _over_pairs(value, np.array([one[name] for one in without]), len(h))
+        else:
+            found[name] = _jackknife.estimate(
+                per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
+                bounds=(0.0, math.inf),
+            )  # fmt: skip
+    return found
+
+
+def _values(parts: list[Part]) -> dict[str, float]:
+    f, f0 = (float(np.concatenate(some).mean()) for some in ([p.h for p in parts], [p.null for p in parts]))
+    return {
+        "forgetting_quality": f,
+        "forgetting_quality_null": f0,
+        "forgetting_quality_over_null": f / f0 if f0 else math.nan,
+        "score": f * _worth(parts),
+    }
+
+
+def _worth(parts: list[Part]) -> float:
+    """RA and TA multiplied: accuracy over that of retrained models."""
+    ratios = [np.mean([getattr(p, role) for p in parts], axis=0) for role in ("retain", "test")]
+    return float(math.prod(own / other if other else math.nan for own, other in ratios))
+
+
+def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:
+    if np.isnan(without).any():
+        return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
+    error = math.sqrt(_jackknife.jackknife_variance(without))
+    half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(without) - 1)) * error
+    return Estimate(value, max(value - half, 0.0), value + half, n)
+
+
+def _why(name: str, whole: dict[str, float], null: np.ndarray) -> str:
+    if name == "score":
+        return "the final score needs the accuracy of retrained models on a test part, above 0"
+    return NO_NULL if np.isnan(null).any() else "F₀ is 0"
+
+
+def _noted(estimate: Estimate, note: str) -> Estimate:
+    return Estimate(
+        estimate.value, estimate.low, estimate.high, estimate.n, "; ".join(filter(None, (note, estimate.note)))
+    )

@@ -15,15 +15,21 @@ class Options(Settings):
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
-    """`efficacy.evaluate` on the forget sets of all target models, then of each pair (setting "pair=…").
+    """`efficacy.tidy` over all splits, then over those of each pair (setting "pair=…"); ``n`` counts splits.
 
-    Of single models nothing is kept: they forget different samples.
+    Models of one split forget the same samples, by which efficacies differ more than by initial weights: a split
+    counts once, by the median of its models. Values of single models are not kept.
     """
     squared_norms, mean_squared_norm = case.gradients
 
-    def read(some: list[_pairs.Group]) -> list[dict]:
-        models = np.concatenate([group.models for group in some])
+    def of_split(group: _pairs.Group) -> dict[str, float]:
+        models = group.models
         found = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
-        return [row for row in found if "model=" not in row["setting"]]
+        return {row["metric"]: row["value"] for row in found if row["metric"].endswith("_median")}
+
+    def read(some: list[_pairs.Group]) -> list[dict]:
+        splits = [of_split(group) for group in some]
+        values = {name.removesuffix("_median"): np.array([one[name] for one in splits]) for name in splits[0]}
+        return [row for row in efficacy.tidy(values) if "model=" not in row["setting"]]
 
     return list(_pairs.each(_pairs.groups(case.membership), read))

@@ -151,13 +151,17 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
     per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
     sides = {"score": score, "forget": rules.forget, "heldout": rules.heldout}
 
-    def read(part: _crossed.Part) -> stats.Estimate:
+    def read(part: _crossed.Part, pair: int | None = None) -> stats.Estimate:
         reduced = _crossed.combine([part], split=rules.split)
-        return _crossed.estimates(_crossed.read(reduced, share=_game.share(rules)), n=n)[0]
+        count = n if pair is None else _game.samples(rules, pair)
+        return _crossed.estimates(_crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
 
-    auc = read(_separation.auc(**sides))
-    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
-    rows = [row(attack=name, metric="auc", estimate=auc), row(attack=name, metric="mia_score", estimate=mia)]
+    part = _separation.auc(**sides)
+    rows = [row(attack=name, metric="auc", estimate=read(part))]
+    for pair in (None, *np.unique(rules.block).tolist()):
+        auc, setting = read(part, pair), "" if pair is None else f"pair={pair}"
+        mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
+        rows.append(row(attack=name, metric="mia_score", setting=setting, estimate=mia))
     negatives = _separation.effective_count(rules.heldout).min()
     for fpr, setting in settings.items():
         reason = stats.unresolved(negatives=negatives, fpr=fpr)

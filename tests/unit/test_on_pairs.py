@@ -1,0 +1,290 @@
+"""All systems' metrics on swapped pairs, against simulated models of which everything is known."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
+from swap_games import layout
+from unlearning.artifacts import Logits, Membership
+from unlearning.metrics import (
+    _pairs,
+    accuracy_on_pairs,
+    competition_on_pairs,
+    efficacy_on_pairs,
+    ruli,
+    ruli_on_pairs,
+)
+from unlearning.metrics._readings import readings
+from unlearning.protocols import random_splits, swap
+from unlearning.protocols import ruli as thirds
+
+PAIRS, MODELS = 4, 3
+OPTIONS = {
+    "competition_on_pairs": competition_on_pairs.Options().model_dump(),
+    "ruli_on_pairs": ruli_on_pairs.Options().model_dump(),
+}
+SETTINGS = {"metrics": OPTIONS, "seed": 0, "bootstrap": 200}
+
+
+def memberships(pairs=PAIRS, protocol=swap, **changes):
+    """Target and shadow models of so many pairs, in two batches."""
+    options = protocol.Options(alpha=0.25, pairs=pairs, models_per_split=MODELS, **changes)
+    drawn = [protocol.draw(b, "pairs", data(), options, 1) for b in range(pairs)]
+    return [Membership.concatenate(some) for some in (drawn[:1], drawn[1:]) if some]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Four pairs: retrained models know what they keep, those of ``none`` the forget set as well."""
+    files = Folder(tmp_path_factory.mktemp("pairs"), memberships())
+    files.original = files.add("original", trained)
+    files.retrained, files.control = files.add("retrained", retrained), files.add("control", retrained)
+    return files
+
+
+def found(rows, metric, setting="", attack=""):
+    """The only row of a metric whose setting holds ``setting``; no pair's, if none is named."""
+    some = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and setting in r["setting"]]
+    (row,) = [r for r in some if "pair=" in setting or "pair=" not in r["setting"]]
+    return row
+
+
+def holds(row, value):
+    return row["ci_low"] <= value <= row["ci_high"]
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def test_every_split_forgets_what_its_twins_never_saw():
+    member = Membership.concatenate(memberships())
+    some = _pairs.groups(member)
+    assert [group.block for group in some] == [b for b in range(PAIRS) for _ in range(2)]
+    for group in some:
+        assert len(group.models) == len(group.twins) == MODELS
+        assert not member.shadow[group.models].any()
+        assert np.array_equal(np.flatnonzero(member.forget[group.models].all(axis=0)), group.forget)
+        assert member.heldout[group.twins][:, group.forget].all()
+        assert not member.train[group.twins][:, group.forget].any()
+        # what both keep is the same, so that models retrained for either are trained alike
+        assert (member.retain[group.models] == member.retain[group.twins]).all()
+    assert sorted(np.concatenate([group.models for group in some])) == np.flatnonzero(~member.shadow).tolist()
+
+
+def test_what_is_no_swapped_pair_is_refused():
+    with pytest.raises(ValueError, match="pair 0 does not swap what is forgotten and what is held out"):
+        _pairs.groups(memberships(1, random_splits)[0])
+    options = thirds.Options(target_size=90, attack_size=100)
+    with pytest.raises(ValueError, match="pair 0 has not equally many models of two splits"):
+        _pairs.groups(thirds.draw(0, "target", data(), options, 1))
+    member = memberships(1)[0]
+    with pytest.raises(ValueError, match="pair 0 has not equally many models of two splits"):
+        _pairs.groups(member[np.arange(len(member.seed)) > 0])
+
+
+# ---------------------------------------------------------------- RULI
+
+
+def simulated(rng, *, pairs, models, shift, spread=2.0, samples=800, k=80, shared=0.0):
+    """Scores of phi = sample + what a pair's models share + standard noise + ``shift`` where it was forgotten."""
+    drawn = layout(rng, samples=samples, pairs=pairs, k=k, models=models)
+    forget, heldout = drawn["forget"], drawn["heldout"]
+    member = Membership(~heldout, forget, heldout, np.arange(len(forget)), drawn["split"], drawn["block"],
+                        np.zeros(len(forget), bool))  # fmt: skip
+    base = spread * rng.standard_normal(samples) + shared * rng.standard_normal((pairs, samples))[member.block]
+    original, unlearned, anew = (
+        base + rng.standard_normal(forget.shape) + high for high in (3 * ~heldout, shift * forget, 0)
+    )
+    population = ruli.Population(original, unlearned, member.train, forget, heldout, anew)
+    sides = [(group.models, group.twins) for group in _pairs.groups(member)]
+    scores = ruli_on_pairs.leave_pair_out(population, sides, ruli.Options(density="pooled", minimum=2))
+    return {test: readings(question, fpr=())["auc"] for test, question in scores.items()}
+
+
+@pytest.mark.parametrize(("pairs", "shared"), [(1, 0.0), (4, 1.0)], ids=["fewest models", "pairs differ"])
+def test_what_was_never_learned_reads_half_however_few_the_models(pairs, shared):
+    """Models that forgot a sample and models that never saw it are equally many in every reference."""
+    rng = np.random.default_rng(0)
+    draws = [simulated(rng, pairs=pairs, models=3, shift=0.0, shared=shared) for _ in range(40)]
+    for test in ruli_on_pairs.TESTS:
+        values = np.array([one[test].value for one in draws])
+        assert values.mean() == pytest.approx(0.5, abs=4 * values.std() / math.sqrt(len(values)))
+        assert values.std() < 0.05
+        assert np.mean([one[test].low <= 0.5 <= one[test].high for one in draws]) >= 0.85
+
+
+def test_a_known_shift_gives_the_auc_of_two_gaussians():
+    """Per sample Φ(d/√2), whatever samples differ by; for one threshold on all samples Φ(d/√(2(1 + s²)))."""
+    d, s = 1.0, 2.0
+    read = simulated(np.random.default_rng(1), pairs=2, models=20, shift=d, spread=s)
+    for attack, name in (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy")):
+        assert read[attack, name].value == pytest.approx(ndtr(d / math.sqrt(2)), abs=0.02)
+    pooled = ndtr(d / math.sqrt(2 * (1 + s**2)))
+    assert read["population", "privacy"].low <= pooled <= read["population", "privacy"].high
+
+
+def test_few_models_find_less_than_there_is_and_never_more():
+    """Three models a side place each sample's threshold badly: a lower bound of the leak, which is how it is read."""
+    rng = np.random.default_rng(2)
+    few = [simulated(rng, pairs=4, models=3, shift=1.0)["ruli", "privacy"].value for _ in range(10)]
+    assert 0.6 < np.mean(few) < ndtr(1 / math.sqrt(2)) - 0.03
+
+
+def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
+    retrain = ruli_on_pairs.rows(
+        folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
+    )
+    none = ruli_on_pairs.rows(folder.case(folder.original, folder.original, folder.retrained, folder.control), SETTINGS)
+    for attack, name in ruli_on_pairs.TESTS:
+        assert holds(found(retrain, f"{name}_auc", attack=attack), 0.5)
+        row = found(none, f"{name}_auc", attack=attack)
+        # d = 3 and, but for noise in the references, no other spread than that of models
+        assert row["value"] == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
+        pairs = [found(none, f"{name}_auc", f"pair={b}", attack)["value"] for b in range(PAIRS)]
+        assert np.mean(pairs) == pytest.approx(row["value"], abs=1e-12)
+
+
+# ---------------------------------------------------------------- competition
+
+
+def test_retraining_scores_like_its_null_and_doing_nothing_scores_nothing(folder):
+    rows = competition_on_pairs.rows(
+        folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
+    )
+    assert holds(found(rows, "forgetting_quality_over_null"), 1.0)
+    f, score = found(rows, "forgetting_quality"), found(rows, "score")
+    # All populations are right on Φ(3) of what they keep, and on half of what they never saw.
+    assert score["value"] == pytest.approx(f["value"], rel=0.15)
+    pairs = [found(rows, "forgetting_quality", f"pair={b}")["value"] for b in range(PAIRS)]
+    assert np.mean(pairs) == pytest.approx(f["value"])
+    far = folder.add("far", lambda member: np.where(member.forget, 50.0, UNSEEN))
+    rows = competition_on_pairs.rows(folder.case(folder.original, far, folder.retrained, folder.control), SETTINGS)
+    for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
+        assert found(rows, name)["value"] == 0
+    assert found(rows, "forgetting_quality_null")["value"] > 0.2
+
+
+def test_without_a_control_retraining_has_no_null_of_its_own(folder):
+    rows = competition_on_pairs.rows(folder.case(folder.original, folder.retrained, folder.retrained), SETTINGS)
+    assert found(rows, "forgetting_quality")["value"] > 0.2
+    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
+        row = found(rows, name)
+        assert math.isnan(row["value"])
+        assert "controls: true" in row["note"]
+    # that comparison, retrained models of one split with those of the other, is the null of every method
+    rows_of_none = competition_on_pairs.rows(folder.case(folder.original, folder.original, folder.retrained), SETTINGS)
+    assert found(rows, "forgetting_quality")["value"] == found(rows_of_none, "forgetting_quality_null")["value"]
+
+
+def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
+    """Splits whose phi is known, with ``split_sd`` of how much the shift differs among them."""
+    found = []
+    for block in range(pairs):
+        for _ in range(2):
+            base = 2 * rng.standard_normal(k)
+            own = shift + split_sd * rng.standard_normal()
+            u, r, other = (base + rng.standard_normal((models, k)) + x for x in (own, 0.0, 0.0))
+            h, null = (
+                competition_on_pairs.points(competition_on_pairs.epsilons(unlearned=a, retrained=b), models=models)
+                for a, b in ((u, r), (r, other))
+            )
+            found.append(competition_on_pairs.Part(block, h, null, (0.9, 0.9), (0.8, 0.8)))
+    return found
+
+
+@pytest.mark.parametrize(("shift", "split_sd"), [(0.0, 0.0), (1.0, 0.5)], ids=["perfect", "splits differ"])
+def test_intervals_over_pairs_cover(shift, split_sd):
+    rng = np.random.default_rng(3)
+    drawn = [competition_on_pairs.estimates(parts_of(rng, shift=shift, split_sd=split_sd)) for _ in range(40)]
+    read = [one["forgetting_quality_over_null"] for one in drawn]
+    truth = 1.0 if shift == 0 else np.mean([one.value for one in read])
+    assert np.mean([one.value for one in read]) == pytest.approx(truth, abs=0.05)
+    assert np.mean([one.low <= truth <= one.high for one in read]) >= 0.85
+
+
+def test_accuracies_count_as_the_ratio_of_their_means():
+    """F = 1/4, RA = (.6 + .8)/(.8 + 1.2)… as in the document: averages first, then the ratio."""
+    h, null = np.array([1.0, 0.0]), np.array([1.0, 1.0])
+    parts = [
+        competition_on_pairs.Part(0, h, null, (0.6, 0.8), (0.5, 1.0)),
+        competition_on_pairs.Part(1, 0 * h, null, (0.8, 1.0), (0.25, 1.0)),
+    ]
+    read = competition_on_pairs.estimates(parts)
+    assert read["forgetting_quality"].value == 0.25
+    assert read["forgetting_quality_over_null"].value == 0.25
+    assert read["score"].value == pytest.approx(0.25 * (1.4 / 1.8) * (0.75 / 2))
+    assert "too few models for an interval over models" in read["score"].note
+
+
+def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
+    """With one number for each of four pairs, the interval is that of the mean of four numbers."""
+    values = np.array([0.2, 0.4, 0.5, 0.9])
+    one = np.ones(5)
+    parts = [competition_on_pairs.Part(b, v * one, one, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
+    read = competition_on_pairs.estimates(parts)["forgetting_quality"]
+    half = 3.182446 * values.std(ddof=1) / 2
+    assert (read.value, read.high - read.value) == (pytest.approx(0.5), pytest.approx(half, rel=1e-5))
+
+
+# ---------------------------------------------------------------- accuracy
+
+
+def test_models_with_the_logits_of_retrained_ones_have_no_gap(folder):
+    rows = accuracy_on_pairs.rows(folder.case(folder.original, folder.retrained, copied(folder)), SETTINGS)
+    roles = ("retain", "forget", "heldout", "test")
+    assert {r["setting"] for r in rows} == {f"pair={b};role={role}" for b in range(PAIRS) for role in roles}
+    assert {r["value"] for r in rows} == {0.0}
+    rows = accuracy_on_pairs.rows(folder.case(folder.original, folder.retrained, folder.control), SETTINGS)
+    assert all(holds(found(rows, "accuracy_gap", f"pair={b};role=forget"), 0.0) for b in range(PAIRS))
+
+
+def copied(folder):
+    """The retrained models once more, in files of another name."""
+    files = []
+    for i, path in enumerate(folder.retrained):
+        (folder.path / f"copy{i}").mkdir(exist_ok=True)
+        one = Logits.read(path)
+        Logits(one.logits, one.index, one.y).write(folder.path / f"copy{i}" / "logits.npz")
+        files.append(str(folder.path / f"copy{i}" / "logits.npz"))
+    return files
+
+
+def test_a_gap_is_that_of_its_own_pair(folder):
+    """Retrained models guess on forgotten samples, right half of the time; models of pair b know all if b is odd."""
+    known = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
+    rows = accuracy_on_pairs.rows(folder.case(folder.original, known, folder.retrained), SETTINGS)
+    for block in range(PAIRS):
+        row = found(rows, "accuracy_gap", f"pair={block};role=forget")
+        assert holds(row, -0.5 if block % 2 else 0.0)
+        assert row["value"] == pytest.approx(-0.5 if block % 2 else 0.0, abs=0.12)
+
+
+# ---------------------------------------------------------------- efficacy
+
+
+def test_a_split_counts_once_by_the_median_of_its_models(folder):
+    """ι of a model is its gradients' mean squared norm: splits of pair b have 1/(b + 1), 1/(b + 1) and something."""
+    files = []
+    for i, part in enumerate(folder.parts):
+        k = int(part.forget[0].sum())
+        iota = 1.0 / (part.block + 1)
+        first = np.flatnonzero(~part.shadow)[::MODELS]
+        iota[first] = 1e-3 if i else 1e3
+        norms = np.tile(iota[:, None], (1, k))
+        logits = Logits.read(folder.retrained[i])
+        (folder.path / f"norms{i}").mkdir()
+        path = folder.path / f"norms{i}" / "logits.npz"
+        Logits(logits.logits, logits.index, logits.y, norms, iota / 4).write(path)
+        files.append(str(path))
+    rows = efficacy_on_pairs.rows(folder.case(folder.original, files, folder.retrained), SETTINGS)
+    for block in range(PAIRS):
+        row = found(rows, "efficacy_median", f"pair={block}")
+        assert (row["value"], row["n"]) == (pytest.approx(block + 1), 2)
+        assert found(rows, "efficacy_upper_bound_median", f"pair={block}")["value"] == pytest.approx(4 * (block + 1))
+    row = found(rows, "efficacy_median")
+    assert (row["value"], row["n"]) == (pytest.approx(2.5), 2 * PAIRS)
+    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(1), pytest.approx(4))
+    assert not [r for r in rows if "model=" in r["setting"]]
