@@ -47,6 +47,7 @@ include: "rules/unlearn.smk"
 include: "rules/attack.smk"
 include: "rules/metrics.smk"
 include: "rules/report.smk"
+include: "rules/forecast.smk"
 
 
 rule all:

@@ -57,6 +57,8 @@ def figures_of(study):
 
 
 def asked():
-    """The studies that this run was told to report on."""
-    targets = workflow.dag_settings.targets
-    return [SYSTEMS[name] for name in targets if name in SYSTEMS] or [STUDY]
+    """The studies that this run was told to report on; a forecast is about none."""
+    targets = set(workflow.dag_settings.targets) - {"forecast"}
+    if not targets and workflow.dag_settings.targets:
+        return []
+    return [study for name, study in SYSTEMS.items() if name in targets] or [STUDY]

@@ -1,14 +1,21 @@
 """Write down what every job took, and what that means for each stage and method."""
 
+from pathlib import Path
+
 from job import script
 from unlearning import tables
-from unlearning.display import formats
+from unlearning.display import forecast, formats
 from unlearning.display import ledger as book
 
 
 @script
 def cost(ledger: str, csv: str, md: str, tex: str, settings: dict) -> None:
-    """Everything that was timed goes here, so that all other tables are the same on every machine."""
+    """Everything that was timed goes here, so that all other tables are the same on every machine.
+
+    A forecast that was made before the run is no input: it may come, go and be made again, and nothing follows.
+    """
     rows = book.rows(settings["nodes"])
     tables.write_rows(ledger, rows, book.COLUMNS)
-    formats.write(book.sheets(rows, settings), csv=csv, md=md, tex=tex)
+    told = Path(ledger).with_name("forecast.csv")
+    truth = forecast.compared(forecast.read(told), rows) if told.exists() else None
+    formats.write([*book.sheets(rows, settings), *([truth] if truth else [])], csv=csv, md=md, tex=tex)

@@ -1,0 +1,92 @@
+"""Print what a study will cost and, of what is done, what it did cost."""
+
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from job import processor, script
+from unlearning import forecast as arithmetic
+from unlearning import source, tables
+from unlearning.display import forecast as display
+from unlearning.display import formats
+from unlearning.draws import Draws
+from unlearning.files import read_json
+from unlearning.plan import ROOT, STAGES
+
+#: Seconds between two lines that say how far the measurements have come.
+PAUSE = 10.0
+
+
+def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[str, dict]) -> dict[str, dict]:
+    """kind → rate: those that are ``known``, and for every other kind that of its largest job, measured."""
+    ascending = sorted(jobs.items(), key=lambda one: one[1]["work"])
+    missing = {name: kind for kind, name in {job["kind"]: name for name, job in ascending}.items() if kind not in known}
+    # Jobs with the same data come together, so that these are read once.
+    order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
+    found, said = dict(known), time.monotonic()
+    for i, node in enumerate(order):
+        from unlearning import probe
+
+        if i == 0:
+            say(f"Measuring {len(order)} kinds of jobs with models, in short runs of each.")
+        if time.monotonic() - said > PAUSE:
+            said = time.monotonic()
+            say(f"[{i} of {len(order)}] next: {node['stage']} {arithmetic.label(node['node'])}")
+        found[missing[node["node"]]], note = probe.measure(node, draws)
+        if note:
+            say(note)
+    return found
+
+
+def took(spec: Path) -> dict:
+    """Seconds by a job's own account, and bytes of what it left."""
+    seconds = read_json(spec).get("seconds", {}).get("function", 0.0)
+    return {"seconds": seconds, "bytes": sum(path.stat().st_size for path in spec.parent.iterdir())}
+
+
+def starting(script: str) -> float:
+    """Seconds of a processor from the call of Python until a stage's script has imported what it needs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", f"import {script}"], cwd=source.SCRIPTS, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _machine(gpus: int) -> str:
+    if not gpus:
+        return processor()
+    from unlearning import probe
+
+    return probe.name()
+
+
+def say(text: str) -> None:
+    """To the terminal; what is printed otherwise goes to the log."""
+    print(text, file=sys.__stdout__, flush=True)
+
+
+@script
+def forecast(settings: dict) -> None:
+    """Keeps what is foretold of every job in forecast.csv, which the ledger compares with what jobs took."""
+    nodes, file = settings["nodes"], Path(ROOT, settings["study"], "forecast.csv")
+    draws = Draws(nodes)
+    facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}
+    sizes = {node["node"]: draws.sizes(node["node"]) for node in nodes if node["stage"] == "splits"}
+    jobs = arithmetic.jobs(nodes, facts, sizes)
+    done = {node["node"]: took(Path(node["spec"])) for node in nodes if Path(node["spec"]).exists()}
+    rates = probed(nodes, jobs, draws, arithmetic.recorded(jobs, done))
+    others = [
+        {"stage": stage, "node": spec.parent.name, **took(spec)}
+        for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
+    ]  # fmt: skip
+    rows = arithmetic.rows(nodes, facts, sizes, rates, done, others)
+    models, other = starting("train"), starting("metrics")
+    start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
+    kept = arithmetic.kept(rows, display.read(file) if file.exists() else [])
+    tables.write_rows(file, kept, arithmetic.COLUMNS)
+    truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
+    for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
+        say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    say(display.sentence(rows, start, settings["slots"], settings["gpus"], _machine(settings["gpus"])))

@@ -1,0 +1,183 @@
+"""A plan and rates make seconds and bytes of every job: by hand, for jobs with models and without, and in sums."""
+
+import subprocess
+import sys
+
+import pytest
+
+from forecast_cases import planned
+from unlearning import forecast, plan, progress, source, study
+from unlearning.display import forecast as display
+from unlearning.display import formats
+from unlearning.draws import Draws
+from unlearning.recipe import Recipe
+from workplace import TINY
+
+SPLITS = {"models": 6, "originals": 2, "train": 100, "forget": 20, "bytes": 1}
+DATA = {"shape": [64], "classes": 10, "samples": 300, "bytes": 1}
+RATE = {"step": 0.01, "answer": 1e-4, "norm": 1e-3, "bytes": 1000, "from": "probe"}
+START = dict.fromkeys(plan.STAGES, 0.5) | {"train": 2.0, "unlearn": 2.0}
+
+
+def job(method=None, *, recipe=None, splits=SPLITS, data=DATA, options=None, **changes):
+    settings = {"model": "mlp", "options": {"hidden": [8]}, "gradients": False,
+                "recipe": Recipe(**{"epochs": 5, **(recipe or {})}).model_dump(mode="json"), **changes}  # fmt: skip
+    if method:
+        settings |= {"method": method, "method_options": options or {"epochs": 3, "lr": 0.1}}
+    return forecast.job({"settings": settings}, data, splits)
+
+
+def row(stage, seconds, models=2, size=5.0, rate="probe", node="x-1"):
+    return dict(zip(forecast.COLUMNS, (stage, node, models, seconds, size, rate), strict=True))
+
+
+# ---------------------------------------------------------------- jobs with models
+
+
+def test_a_job_in_numbers():
+    def numbers(one):
+        return tuple(one[name] for name in ("models", "work", "samples", "norms", "written"))
+
+    assert numbers(job()) == (2, 100 * 5, 300, 0, 6), "originals are trained once, however many copies are written"
+    assert numbers(job("retrain")) == (6, 80 * 5, 300, 0, 6)
+    assert numbers(job("finetune")) == (6, 100, 300, 0, 6), "a method is tried with its own epochs"
+    assert job("finetune", gradients=True)["norms"] == 20
+    assert job(gradients="all")["norms"] == 300
+
+
+def test_seconds_and_bytes_by_hand():
+    one = job("finetune", gradients=True)
+    assert forecast.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4 + 20 * 1e-3))
+    assert forecast.size(one, RATE) == 6 * (1000 + 300 * 10 * 4 + 20 * 8)
+
+
+def test_a_rate_depends_on_what_changes_the_time_of_a_step_and_on_nothing_else():
+    base = job()["kind"]
+    assert job("retrain")["kind"] == base
+    for free in ({"lr": 0.5}, {"epochs": 50}, {"schedule": "cosine"}, {"lr_decay": 0.2}):
+        assert job(recipe=free)["kind"] == base, free
+    for timed in ({"batch_size": 7}, {"optimiser": "adam"}, {"momentum": 0.9}, {"augment": "crop_flip"},
+                  {"dp": {"epsilon": 8.0}}, {"record_updates": True}, {"precision": "bfloat16"}):  # fmt: skip
+        assert job(recipe=timed)["kind"] != base, timed
+    assert job(recipe={"dp": {"epsilon": 8.0}})["kind"] == job(recipe={"dp": {"epsilon": 1.0}})["kind"]
+    assert job(options={"hidden": [9]})["kind"] == base, "options of a method that is none"
+    assert job(data={**DATA, "shape": [65]})["kind"] != base
+    method = job("finetune")["kind"]
+    assert method != base
+    assert job("finetune", options={"epochs": 9})["kind"] != method
+    assert job("finetune", splits={**SPLITS, "forget": 50})["kind"] != method, "another share to forget"
+    assert job("finetune", splits={**SPLITS, "train": 200, "forget": 40})["kind"] == method
+
+
+def test_jobs_on_record_foretell_others_of_their_kind():
+    jobs = {"a": job(), "b": job(recipe={"epochs": 10}), "c": job("finetune")}
+    done = {"a": {"seconds": 2.0, "bytes": forecast.size(jobs["a"], RATE)}}
+    (rate,) = forecast.recorded(jobs, done).values()
+    assert (rate["bytes"], rate["from"]) == (1000, "ledger")
+    assert forecast.seconds(jobs["a"], rate) == pytest.approx(2.0)
+    assert forecast.seconds(jobs["b"], rate) == pytest.approx(4.0), "twice the epochs"
+    assert set(forecast.recorded(jobs, done)) == {jobs["a"]["kind"]}
+
+
+# ---------------------------------------------------------------- every job
+
+
+def test_jobs_without_models_take_what_those_of_their_name_did_or_those_of_the_default_study():
+    node, cells = {"stage": "attack"}, forecast.CELLS
+    alike = [{"seconds": 2.0, "bytes": 10}, {"seconds": 4.0, "bytes": 30}]
+    assert forecast.scoring(node, 7, alike) == (3.0, 20.0, "ledger")
+    usual = progress.WEIGHTS["attack"]
+    assert forecast.scoring(node, 3 * cells, []) == (3 * usual, 3 * cells * forecast.SCORE_BYTES, "default study")
+    assert forecast.scoring(node, 10, [])[0] == usual, "a small job takes as long to start"
+    assert forecast.scoring({"stage": "metrics"}, cells, [])[:2] == (progress.WEIGHTS["metrics"], 0.0)
+    assert set(progress.WEIGHTS) == set(plan.STAGES)
+
+
+def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nodes = forecast.nodes(planned({"main": {}}))
+    draws = Draws(nodes)
+    facts = {n["node"]: draws.facts(n["node"]) for n in nodes if n["stage"] == "data"}
+    sizes = {n["node"]: draws.sizes(n["node"]) for n in nodes if n["stage"] == "splits"}
+    rates = {one["kind"]: RATE for one in forecast.jobs(nodes, facts, sizes).values()}
+    last = next(n["node"] for n in nodes if n["stage"] == "metrics")
+    alike = {"stage": "metrics", "node": f"{forecast.label(last)}-0123456789", "seconds": 9.0, "bytes": 1}
+    rows = forecast.rows(nodes, facts, sizes, rates, {last: {"seconds": 7.0, "bytes": 3}}, [alike])
+    assert [row["node"] for row in rows] == [node["node"] for node in nodes]
+    found = {row["node"]: row for row in rows}
+    assert (found[last]["seconds"], found[last]["bytes"], found[last]["rate"]) == (7.0, 3, "done")
+    assert forecast.total(rows)["metrics"]["rates"] == ["done", "default study"]
+    (data,) = facts
+    assert found[data]["bytes"] == facts[data]["bytes"] > 0
+    # Four models of 75 rows are trained for two epochs, and answer 250 samples.
+    (trained,) = (row for row in rows if row["stage"] == "train")
+    models, rows_each = sizes[next(iter(sizes))]["models"], sizes[next(iter(sizes))]["train"]
+    assert trained["models"] == models
+    assert trained["seconds"] == pytest.approx(models * (2 * rows_each * 0.01 + 250 * 1e-4))
+
+
+def test_every_node_comes_after_its_parents():
+    made = plan.make(study.read(TINY))
+    nodes = forecast.nodes(made)
+    assert [node["spec"] for node in nodes] == made.specs()
+    last = next(node for node in nodes if node["settings"].get("method") == "retrain")
+    assert {stage: len(names) for stage, names in last["after"].items()} == {
+        "data": 1, "splits": 1, "train": 1
+    }  # fmt: skip
+
+
+def test_the_arithmetic_imports_no_torch():
+    code = "import forecast, unlearning.forecast, unlearning.draws, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=source.SCRIPTS, check=False).returncode == 0
+
+
+# ---------------------------------------------------------------- sums
+
+
+def test_time_is_shared_by_places_and_gpus():
+    rows = [row("train", 10.0), row("unlearn", 6.0), row("attack", 3.5)]  # 4.5 more to start
+    assert forecast.wall(rows, START, 1, 0) == 24.0
+    assert forecast.wall(rows, START, 4, 0) == 6.0
+    assert forecast.wall(rows, START, 4, 1) == 20.0, "training and unlearning wait for the GPU"
+    assert forecast.wall(rows, START, 4, 2) == 10.0
+    assert forecast.wall([], START, 4, 2) == 0.0
+
+
+def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
+    before = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2")]
+    after = [row("train", 5.0, rate="done", node="a-1"), row("train", 4.5, node="b-2"),
+             row("train", 1.0, rate="done", node="c-3")]  # fmt: skip
+    kept = forecast.kept(after, before)
+    assert kept == [before[0], after[1], after[2]]
+    assert forecast.kept(kept, kept) == kept
+
+
+def test_forecast_and_truth_side_by_side():
+    told = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2"), row("attack", 1.0, node="c-3"),
+            row("attack", 9.0, node="d-4", rate="done")]  # fmt: skip
+    ledger = [{"stage": "train", "node": "a-1", "seconds": 2.0}, {"stage": "attack", "node": "c-3", "seconds": 2.0},
+              {"stage": "attack", "node": "d-4", "seconds": 9.0}]  # fmt: skip
+    lines = formats.plain(display.compared(told, ledger)).splitlines()
+    assert [line.split() for line in lines] == [
+        ["stage", "jobs", "forecast", "took", "ratio"],
+        ["train", "1", "3", "s", "2", "s", "1.50"],
+        ["attack", "1", "1", "s", "2", "s", "0.50"],
+        ["all", "2", "4", "s", "4", "s", "1.00"],
+    ]
+    assert display.compared(told[3:], ledger) is None
+
+
+def test_the_table_and_its_sentence():
+    rows = [row("train", 3600.0, models=8, size=2.5e9), row("train", 3600.0, models=8, rate="done", size=0.0),
+            row("attack", 30.0, models=0, size=0.0, rate="default study")]  # fmt: skip
+    lines = [line.split() for line in formats.plain(display.sheet(rows, START, 1)).splitlines()]
+    assert lines[1] == ["train", "2", "16", "2", "h", "2.5", "GB", "probe,", "done"]
+    assert lines[2] == ["attack", "1", "30", "s", "0", "kB", "default", "study"]
+    assert lines[4][:4] == ["all", "3", "2", "h"]
+    said = display.sentence(rows, START, 4, 1, "a machine")
+    assert said == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
+    assert display.sentence(rows[:1], START, 1, 0, "x").startswith("With 1 job at a time: 60 min from nothing. ")
+
+
+def test_bytes_as_people_say_them():
+    assert [display.space(x) for x in (0, 9e3, 12e6, 3.42e9, 5e12)] == ["0 kB", "9 kB", "12 MB", "3.4 GB", "5 TB"]

@@ -1,0 +1,170 @@
+"""Rates from few rows foretell whole jobs: counted in samples that a network reads, which no machine changes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import splits as splits_script
+import train as train_script
+import unlearn as unlearn_script
+from bank_cases import OPTIONS
+from forecast_cases import images, planned
+from unlearning import forecast, plugins, probe
+from unlearning.draws import Draws
+from unlearning.streams import Rows
+
+#: classic works on modules of its own, in which nobody counts.
+METHODS = [name for name in plugins.names("methods") if name not in ("none", "initial", "classic")]
+
+BROKEN = '''"""Needs many rows."""
+from unlearning.settings import Settings
+
+
+class Options(Settings):
+    """None."""
+
+
+def unlearn(bank, forget, retain, options):
+    raise RuntimeError("too few rows")
+'''
+
+
+class Counter:
+    """A clock that shows how many samples networks have read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def timed(self, run, bank, rows) -> float:
+        own, before = bank.copy(), self.read
+        handle = own.model.register_forward_pre_hook(self._count)
+        try:
+            run(own, rows)
+        finally:
+            handle.remove()
+        return float(self.read - before)
+
+    def _count(self, model, arguments) -> None:
+        self.read += len(arguments[0])
+
+
+@pytest.fixture
+def counter(monkeypatch):
+    """Probes count samples, and take 60 of them for enough."""
+    found = Counter()
+    monkeypatch.setattr(probe, "timed", found.timed)
+    monkeypatch.setattr(probe, "ENOUGH", 60.0)
+    return found
+
+
+def tried(made, counter=None) -> tuple[dict, dict, dict, Draws]:
+    """(nodes, jobs, node → rate, draws) of all jobs with models."""
+    nodes = forecast.nodes(made)
+    draws = Draws(nodes)
+    facts = {name: draws.facts(name) for name in made.nodes["data"]}
+    sizes = {name: draws.sizes(name) for name in made.nodes["splits"]}
+    jobs = forecast.jobs(nodes, facts, sizes)
+    by_name = {node["node"]: node for node in nodes}
+    return by_name, jobs, {name: probe.measure(by_name[name], draws) for name in jobs}, draws
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_few_rows_foretell_what_a_method_reads(method, counter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = planned(
+        {"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
+        recipe={"epochs": 9, "batch_size": 16, "record_updates": True},
+        methods={"none": {}, method: OPTIONS.get(method, {})},
+    )  # fmt: skip
+    nodes, jobs, rates, draws = tried(made)
+    for name, job in jobs.items():
+        rate, note = rates[name]
+        assert note == ""
+        assert rate["answer"] == 1.0
+        whole = counter.timed(_whole(nodes[name], draws), _bank(nodes[name], draws), 0)
+        assert whole > 0
+        assert job["models"] * job["work"] * rate["step"] == pytest.approx(whole, rel=0.3)
+
+
+def _bank(node, draws):
+    """All models of the job."""
+    (data,), (splits,) = node["after"]["data"], node["after"]["splits"]
+    bank = probe.open_bank(draws.data(data), draws.membership(splits), node["settings"], node["place"])
+    bank.updates = {name: torch.zeros_like(value) for name, value in bank.parameters.items()}
+    return bank
+
+
+def _whole(node, draws):
+    """The job's work, all of it."""
+    membership = draws.membership(node["after"]["splits"][0])
+    forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
+    if node["stage"] == "train":
+        return lambda own, _: own.train(Rows.where(membership.train))
+    method = plugins.load("methods", node["settings"]["method"])
+    options = method.Options(**node["settings"]["method_options"])
+    return lambda own, _: method.unlearn(own, forget, retain, options)
+
+
+def test_a_method_that_cannot_be_tried_counts_as_training_all_over(counter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text(BROKEN)
+    made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
+                   recipe={"epochs": 9, "batch_size": 16},
+                   methods={"none": {}, "retrain": {}, "broken": {"file": "broken.py"}})  # fmt: skip
+    nodes, jobs, rates, _ = tried(made)
+    found = {nodes[name]["settings"].get("method", "train"): (job, *rates[name]) for name, job in jobs.items()}
+    job, rate, note = found["broken"]
+    assert "too few rows" in note
+    assert rate["step"] == 9 * found["retrain"][1]["step"] == 9.0
+    assert forecast.seconds(job, rate) == pytest.approx(forecast.seconds(found["train"][0], found["train"][1]))
+
+
+def test_training_with_dp_and_gradient_norms_has_rates_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16, "dp": {"epsilon": 8.0}},
+                   attacks={"gradient_norm": {}})  # fmt: skip
+    _, jobs, rates, _ = tried(made)
+    for name, job in jobs.items():
+        assert min(rates[name][0][part] for part in ("step", "answer", "norm")) > 0
+        assert rates[name][0]["bytes"] == 4 * (64 * 16 + 16 + 16 * 10 + 10)
+        assert job["norms"] == job["samples"] == 250
+
+
+def test_rows_grow_until_a_run_is_long_enough(monkeypatch):
+    runs = []
+
+    def timed(run, bank, rows):
+        runs.append(rows)
+        return rows / 1000
+
+    monkeypatch.setattr(probe, "timed", timed)
+    assert probe.per_row(None, [None] * 5, 1e6) == pytest.approx(0.001 / 5)
+    assert runs == [4, 4, 16, 64, 256, 1024]
+    runs.clear()
+    probe.per_row(None, [None], 50)
+    assert runs == [4, 4, 16, 50]
+    runs.clear()
+    probe.per_row(None, [None], 2)
+    assert runs == [2, 2]
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_disk_is_what_files_take(record, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    methods = {"none": {}, "retrain": {}, "fisher": {}}
+    scenarios = {
+        "efficacy": {"protocol": {"name": "efficacy", "models_per_block": 4}, "attacks": []},
+        "one": {"protocol": {"name": "competition", "share": 0.1, "blocks": 1, "models_per_block": 4}, "attacks": []},
+    }
+    made = planned(scenarios, model={"name": "mlp", "hidden": [32]}, methods=methods,
+                   recipe={"epochs": 1, "batch_size": 16, "record_updates": record})  # fmt: skip
+    for node in made.nodes["splits"].values():
+        splits_script.splits(node.inputs["data"], node.outputs["membership"], node.settings, node.place)
+    _, jobs, rates, _ = tried(made)
+    for stage, script in (("train", train_script.train), ("unlearn", unlearn_script.unlearn)):
+        for name, node in made.nodes[stage].items():
+            files = {role: node.outputs[role] for role in ("models", "logits")}
+            script(**node.inputs, **files, settings=node.settings, place=node.place)
+            size = sum(Path(path).stat().st_size for path in files.values())
+            assert forecast.size(jobs[name], rates[name][0]) == pytest.approx(size, rel=0.15), name

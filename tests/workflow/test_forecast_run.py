@@ -1,0 +1,23 @@
+"""A forecast before the study and the truth after it: it starts no job of the study, and makes none anew."""
+
+from workplace import TINY, Workplace
+
+
+def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
+    place = Workplace(finished.tree, tmp_path / "work")
+    place.folder.mkdir()
+    place.write(TINY)
+    said = place.run("forecast").stdout
+    assert "Forecast of cost" in said
+    assert "Forecast and truth" not in said
+    assert "from nothing. Measured on" in said
+    assert not place.find("*/*/spec.json"), "no job of the study was started"
+    assert not place.find("**/*.npz"), "nothing was built"
+    place.run()
+    ledger = (place.folder / "results/tiny/tables/cost.md").read_text()
+    assert "Forecast and truth" in ledger
+    again = place.run("forecast").stdout
+    assert "Forecast and truth" in again
+    assert "Measuring" not in again, "what is done is on record"
+    assert place.planned() == {}
+    assert place.contents().keys() - finished.contents().keys() == {"results/tiny/forecast.csv"}
