@@ -59,8 +59,10 @@ rule all:
 
 
 onstart:
-    from unlearning import progress
+    from unlearning import forkserver, progress
 
+    if workflow.local_exec and not GPU:
+        forkserver.start()
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 

@@ -1,4 +1,4 @@
-"""Calls a script's function with what its rule names, and writes down what it took; an import runs nothing."""
+"""Calls a script's function with what its rule names, and writes down what it took."""
 
 import inspect
 import json
@@ -13,10 +13,14 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+from unlearning import forkserver
 from unlearning.files import sha256, write_json
 
 PACKAGES = ("torch", "torchvision", "transformers", "opacus", "adversarial-robustness-toolbox", "numpy", "scipy",
             "scikit-learn", "pandas", "snakemake")  # fmt: skip
+
+if hasattr(sys.modules["__main__"], "snakemake"):
+    forkserver.hand_over()  # now, before the script imports anything large
 
 
 def script(function: Callable) -> Callable:

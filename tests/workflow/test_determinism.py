@@ -1,4 +1,4 @@
-"""The same study gives the same bytes, wherever, whenever and with however many cores it runs."""
+"""The same study gives the same bytes, wherever, whenever, with however many cores and however its jobs start."""
 
 import os
 
@@ -12,6 +12,7 @@ def test_a_run_from_scratch_in_another_folder_gives_the_same_bytes(finished, tmp
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    monkeypatch.setenv("UNLEARNING_FORKSERVER", "0")
     mask = os.umask(0o077)
     try:
         place.run("--cores", "1")

@@ -5,9 +5,9 @@ import random
 import shutil
 
 import pytest
-from workplace import TINY
 
 from unlearning.files import read_json
+from workplace import TINY
 
 
 @pytest.fixture
