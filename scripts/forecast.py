@@ -1,5 +1,6 @@
 """Print what a study will cost and, of what is done, what it did cost."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from job import processor, script
 from unlearning import forecast as arithmetic
-from unlearning import source, tables
+from unlearning import forkserver, source, tables
 from unlearning.display import forecast as display
 from unlearning.display import formats
 from unlearning.draws import Draws
@@ -47,9 +48,11 @@ def took(spec: Path) -> dict:
 
 
 def starting(script: str) -> float:
-    """Seconds of a processor from the call of Python until a stage's script has imported what it needs."""
+    """Seconds of a processor from the call of Python until a stage's script has imported what it needs, or in a run
+    whose jobs are forks, until it has one."""
+    large = "snakemake.script" if os.environ.get(forkserver.DOOR) == forkserver.FORKED else script
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", f"import {script}"], cwd=source.SCRIPTS, check=True)
+    subprocess.run([sys.executable, "-c", f"import {large}"], cwd=source.SCRIPTS, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

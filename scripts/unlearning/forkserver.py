@@ -29,6 +29,9 @@ LIBRARIES = ("torch", "torch.func", "safetensors.torch", "scipy.special", "pydan
 #: The environment variable that tells scripts where the server listens, and for which interpreter.
 DOOR = "UNLEARNING_FORKSERVER"
 
+#: Its value in a fork.
+FORKED = "forked"
+
 _server: subprocess.Popen | None = None
 
 
@@ -80,7 +83,7 @@ def hand_over() -> None:
     prefix, _, folder = os.environ.get(DOOR, "").rpartition(":")
     if prefix != sys.prefix:
         return
-    request = {"arguments": sys.argv, "folder": os.getcwd(), "environment": {**os.environ, DOOR: "0"}}
+    request = {"arguments": sys.argv, "folder": os.getcwd(), "environment": {**os.environ, DOOR: FORKED}}
     server = socket.socket(socket.AF_UNIX)
     try:
         with _short(folder) as short:
