@@ -10,8 +10,8 @@ rule attack:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=4000,
+        runtime=60,
     params:
         settings=settings("attack"),
         place=place("attack"),

@@ -8,8 +8,8 @@ rule data:
     conda:
         "../envs/train.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=4000,
+        runtime=30,
     params:
         settings=settings("data"),
         place=place("data"),

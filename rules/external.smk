@@ -10,8 +10,8 @@ rule import_logits:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 30 * attempt,
+        mem_mb=4000,
+        runtime=30,
     params:
         settings=settings("import"),
         place=place("import"),

@@ -10,8 +10,8 @@ rule selection:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
+        mem_mb=8000,
+        runtime=60,
     params:
         settings=settings("selection"),
     script:

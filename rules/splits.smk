@@ -10,8 +10,8 @@ rule splits:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 2000 * attempt,
-        runtime=lambda wildcards, attempt: 10 * attempt,
+        mem_mb=2000,
+        runtime=10,
     params:
         settings=settings("splits"),
         place=place("splits"),

@@ -13,8 +13,8 @@ rule train:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=lambda wildcards, attempt: 8000 * attempt,
-        runtime=lambda wildcards, attempt: 240 * attempt,
+        mem_mb=8000,
+        runtime=240,
     params:
         settings=settings("train"),
         place=place("train"),

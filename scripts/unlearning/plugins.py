@@ -151,8 +151,14 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
 
 def _statements(path: Path) -> list[ast.stmt]:
     """The top level of a file. Raises ValueError if it is not Python."""
+    return _parsed(path, path.read_bytes())
+
+
+@functools.cache
+def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
+    """Parsed once, however many batches of models ask about a plug-in."""
     try:
-        return ast.parse(path.read_bytes(), filename=str(path)).body
+        return ast.parse(content, filename=str(path)).body
     except SyntaxError as error:
         raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
     except ValueError:
