@@ -64,12 +64,13 @@ def number(found: list[dict], method: str, metric: str, attack: str = "") -> flo
 
 
 def test_every_page_is_followed_below():
-    assert sorted(page.stem for page in DOCS.glob("*.md")) == ["add_a_method", "add_an_attack", "own_data", "tutorial"]
+    pages = ["add_a_method", "add_an_attack", "cluster", "own_data", "tutorial"]
+    assert sorted(page.stem for page in DOCS.glob("*.md")) == pages
 
 
 def test_files_are_named_before_they_are_used():
     for page in DOCS.glob("*.md"):
-        there = set()
+        there = {f"studies/{path.name}" for path in (DOCS.parent / "studies").glob("*.yaml")}
         for language, name, text in blocks(page):
             for used in re.findall(r"(?:python|--configfile) (\S+\.(?:py|yaml))", text) if language == "sh" else ():
                 assert used in there, f"{page.name}: {used}"
@@ -111,6 +112,22 @@ def test_the_template_is_a_study(folder):
         env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
     )  # fmt: skip
     assert done.stdout == "[1, 1, 1]\n", done.stderr
+
+
+def test_a_study_is_foretold_and_planned_for_a_cluster(folder):
+    shutil.copytree(DOCS.parent / "studies", folder / "studies")
+    follow(DOCS / "cluster.md", folder)
+    with (folder / "results/swap_small/forecast.csv").open(newline="") as file:
+        assert {row["stage"] for row in csv.DictReader(file)} >= {"data", "splits", "train", "unlearn", "attack"}
+    assert not list(folder.glob("results/*/*/spec.json")), "nothing was made"
+
+
+def test_cluster_settings_are_named_as_they_are_read():
+    page = (DOCS / "cluster.md").read_text(encoding="utf-8")
+    read = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "scripts").rglob("*.py"))
+    named = set(re.findall(r"UNLEARNING_[A-Z_]+", page))
+    assert named >= {"UNLEARNING_DEVICE", "UNLEARNING_IN_FLIGHT", "UNLEARNING_DETERMINISTIC"}
+    assert all(f'"{name}"' in read for name in named)
 
 
 def test_own_data_are_loaded_in_every_form(folder):
