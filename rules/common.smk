@@ -47,13 +47,14 @@ def asks(order, *wanted):
 
 def tables_of(study):
     names = ["headline", *plan_of(study).study.tables]
-    own = [*rules.table.output, *rules.cost.output[1:], *rules.meta.output]
+    own = [*rules.table.output, *rules.cost.output[1:], *rules.meta.output[:3]]
     return sorted(set(expand(own, study=study, table=names)))
 
 
 def figures_of(study):
     names = plan_of(study).study.figures
-    return expand(rules.figure.output, study=study, figure=names)
+    drawn = expand(rules.figure.output, study=study, figure=names)
+    return [*expand(rules.meta.output[3:], study=study), *drawn]
 
 
 def asked():

@@ -111,8 +111,9 @@ rule figure:
 
 
 rule meta:
-    """Measure the measures: what every metric of the study is worth."""
+    """Measure the measures: what every metric of the study is worth, as a table and as a figure."""
     input:
+        lambda wildcards: orders.meta_files(plan_of(wildcards.study)),
         metrics=rules.collect.output.union,
     output:
         csv=report(
@@ -123,6 +124,13 @@ rule meta:
         ),
         md="results/{study}/tables/meta.md",
         tex="results/{study}/tables/meta.tex",
+        svg=report(
+            "results/{study}/figures/meta.svg",
+            caption=SHOWN,
+            category="metrics",
+            labels={"figure": "meta"},
+        ),
+        png="results/{study}/figures/meta.png",
     log:
         "results/{study}/logs/meta.txt",
     localrule: True

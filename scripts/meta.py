@@ -1,14 +1,23 @@
-"""Measure the measures: one table of what every metric of the study is worth."""
+"""Measure the measures: one table and one figure of what every metric of the study is worth."""
 
 from job import script
-from unlearning.display import formats
+from unlearning import meta as worth
+from unlearning.artifacts import Membership
+from unlearning.display import formats, matrix, style
 from unlearning.display import meta as display
-from unlearning.meta import evaluate
 from unlearning.tables import UNION_COLUMNS, read_rows
 
 
 @script
-def meta(metrics: str, csv: str, md: str, tex: str, settings: dict) -> None:
-    """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size."""
-    rows = evaluate(read_rows(metrics, UNION_COLUMNS), budget=settings["budget"], size=settings["size"])
-    formats.write([display.sheet(rows)], csv=csv, md=md, tex=tex)
+def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+    """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size, and of each scenario
+    its protocol and the memberships from which its models are counted."""
+    made = {
+        name: worth.made(one["protocol"], Membership.concatenate([Membership.read(path) for path in one["splits"]]))
+        for name, one in settings["scenarios"].items()
+    }
+    rows = worth.evaluate(
+        read_rows(metrics, UNION_COLUMNS), budget=settings["budget"], size=settings["size"], made=made
+    )
+    formats.write(display.sheets(rows), csv=csv, md=md, tex=tex)
+    style.save(matrix.draw(rows), svg=svg, png=png)

@@ -1,5 +1,7 @@
 """Turn the scores and logits of one method in one scenario into numbers with intervals."""
 
+import time
+
 from job import script
 from unlearning import plugins, tables
 from unlearning.artifacts import NotFiniteError
@@ -28,6 +30,7 @@ def metrics(
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
+    seconds = {}
     single = [files[0] if files else None for files in (scores, selection)]
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
     if populations:
@@ -35,8 +38,12 @@ def metrics(
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
         _ = case.unlearned
-        rows = [row for name in settings["metrics"] for row in plugins.load("metrics", name).rows(case, settings)]
+        rows = []
+        for name in settings["metrics"]:
+            started = time.perf_counter()
+            rows += plugins.load("metrics", name).rows(case, settings)
+            seconds[name] = round(time.perf_counter() - started, 3)
     except NotFiniteError as error:
         rows = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}]
     tables.write_rows(metrics, rows)
-    return {"rows": len(rows)}
+    return {"rows": len(rows), "seconds_of": seconds}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 #: Attacks that ask nothing of shadow models.
 UNTRAINED = ("correctness", "random")
 
-#: Tables that every study has.
-BUILT_IN = ("headline", "cost", "meta")
+#: Tables and figures that every study has.
+BUILT_IN = {"tables": ("headline", "cost", "meta"), "figures": ("meta",)}
 
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
@@ -70,8 +70,8 @@ def display(kind: str, name: str, wish: "Table | Figure", every: Iterable["Scena
     """Raise StudyError if a table or figure speaks of a scenario, axis, attack or metric that does not exist."""
     where, every = (kind, name), list(every)
     names = list(dict.fromkeys(s.name for s in every))
-    if kind == "tables" and name in BUILT_IN:
-        raise StudyError(where, f"must have another name; every study has a table {name!r} of its own")
+    if name in BUILT_IN[kind]:
+        raise StudyError(where, f"must have another name; every study has a {kind[:-1]} {name!r} of its own")
     for i, chosen in enumerate(wish.scenarios):
         if chosen not in names:
             raise StudyError((*where, "scenarios"), unknown(chosen, names, f"scenario {chosen!r}"))

@@ -1,9 +1,9 @@
 """Measuring the measures: what each metric is worth, read from the same models as all the others.
 
-Five properties (after Tu, Hu & Ma 2024, §4.3–4.4, and what evaluation of evaluations asks for elsewhere):
-grounding, does retraining come out as perfect; power, how many pairs of methods are told apart; agreement,
-does another seed or another size of the data rank the methods alike; monotonicity, does the value fall as
-the privacy budget grows; and separation, how far retraining lies from doing nothing.
+Properties (after Tu, Hu & Ma 2024, §4.3–4.4, and what evaluation of evaluations asks for elsewhere):
+grounding, does retraining come out as perfect; separation, how far retraining lies from doing nothing; power, how
+many pairs of methods are told apart; agreement, does another seed or another size of the data rank the methods
+alike; monotonicity, does the value fall as the privacy budget grows; and cost, how many models must be made.
 """
 
 import itertools
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning import stats
+from unlearning.artifacts import Membership
 from unlearning.stats import Estimate, empty
 
 #: What tells one draw of memberships or of initial weights from another in a row's setting.
@@ -27,7 +28,11 @@ CONTROLS = ("retrain_control",)
 class Measure:
     """One metric as it is compared: its ``attack`` ("" = any one), what perfect unlearning scores (``ideal``, NaN if
     unknown), and whether only the distance from that counts (``two_sided``), less is better (``falling``) or more is.
-    ``each``: the metric that is given for every seed, where it has another name."""
+
+    ``each``: the metric that is given for every seed, where it has another name. ``part``: what the setting must hold.
+    ``logarithmic``: values span orders of magnitude, so differences are those of their logarithms.
+    ``retrained``: whether it reads retrained models; ``shadows``: the protocols whose shadow models it reads, too.
+    """
 
     metric: str
     attack: str
@@ -35,6 +40,10 @@ class Measure:
     two_sided: bool = False
     falling: bool = False
     each: str = ""
+    part: str = ""
+    logarithmic: bool = False
+    retrained: bool = False
+    shadows: tuple[str, ...] = ()
 
     def goodness(self, value: np.ndarray) -> np.ndarray:
         """Larger = judged more forgotten."""
@@ -44,47 +53,132 @@ class Measure:
 
     def reads(self, row: dict) -> bool:
         """Whether a row is one of this metric's."""
-        of_seed = self.each and any(part.startswith("model=") for part in row["setting"].split(";"))
-        return row["metric"] == (self.each if of_seed else self.metric) and self.attack in ("", row["attack"])
+        parts = row["setting"].split(";")
+        of_seed = self.each and any(part.startswith("model=") for part in parts)
+        named = row["metric"] == (self.each if of_seed else self.metric) and self.attack in ("", row["attack"])
+        return named and (not self.part or self.part in parts)
 
 
+_PAIRED = ("swap", "random_splits")
 MEASURES = {
-    "Q": Measure("q", "paper", 1.0),
-    "Q, extended": Measure("q", "extended", 1.0),
-    "Q, cross-fitted": Measure("q_crossfit", "paper", 1.0),
+    "Q": Measure("q", "paper", 1.0, shadows=_PAIRED),
+    "Q, extended": Measure("q", "extended", 1.0, shadows=_PAIRED),
+    "Q, cross-fitted": Measure("q_crossfit", "paper", 1.0, shadows=_PAIRED),
     "MIA score": Measure("mia_score", "confidence/trained", 0.5, two_sided=True),
+    "F / F₀": Measure("forgetting_quality_over_null", "", 1.0, retrained=True),
+    "final score": Measure("score", "", math.nan, retrained=True),
+    "efficacy": Measure("efficacy_median", "", math.nan, falling=True, each="efficacy", logarithmic=True),
+    "RULI privacy AUC": Measure("privacy_auc", "ruli", 0.5, two_sided=True, shadows=("ruli",)),
+    "RULI efficacy AUC": Measure("efficacy_auc", "ruli", 0.5, two_sided=True, retrained=True, shadows=("ruli",)),
+    "U-LiRA AUC": Measure("privacy_auc", "u_lira", 0.5, two_sided=True, shadows=("ruli",)),
+    "population AUC": Measure("privacy_auc", "population", 0.5, two_sided=True, shadows=("ruli",)),
+    "accuracy gap": Measure("accuracy_gap", "", 0.0, two_sided=True, part="role=forget", retrained=True),
     "IC score": Measure("ic_score", "", 1.0),
-    "F / F₀": Measure("forgetting_quality_over_null", "", 1.0),
-    "final score": Measure("score", "", math.nan),
-    "efficacy": Measure("efficacy_median", "", math.nan, falling=True, each="efficacy"),
-    "RULI privacy AUC": Measure("privacy_auc", "ruli", 0.5, two_sided=True),
-    "RULI efficacy AUC": Measure("efficacy_auc", "ruli", 0.5, two_sided=True),
-    "U-LiRA AUC": Measure("privacy_auc", "u_lira", 0.5, two_sided=True),
-    "population AUC": Measure("privacy_auc", "population", 0.5, two_sided=True),
 }
-PROPERTIES = ("grounding", "separation", "power", "agreement over seeds", "agreement over sizes", "monotonicity")
+PROPERTIES = (
+    "grounding",
+    "separation",
+    "power",
+    "agreement over seeds",
+    "agreement over sizes",
+    "monotonicity",
+    "models",
+)
 
 
-def evaluate(rows: list[dict], *, budget: str = "epsilon", size: str = "size") -> list[dict]:
+@dataclass(frozen=True)
+class Made:
+    """How many models one method needs in a scenario of ``protocol``: ``trained``, and ``unlearned`` from these, the
+    defender's and the adversary's."""
+
+    protocol: str
+    trained: int
+    unlearned: int
+    shadow_trained: int = 0
+    shadow_unlearned: int = 0
+
+
+def evaluate(
+    rows: list[dict], *, budget: str = "epsilon", size: str = "size", made: dict[str, Made] | None = None
+) -> list[dict]:
     """Rows (measure, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
     ``rows`` as in metrics.csv; ``budget`` and ``size`` name the axes along which monotonicity and agreement
-    are read. A property that the study cannot show is left out; one that it could but does not is empty with
-    the reason.
+    are read; ``made``: of each scenario, what costs are counted from. A property that the study cannot show is left
+    out; one that it could but does not is empty with the reason.
     """
     found = []
     for name, measure in MEASURES.items():
         of_scenario = defaultdict(list)
         for row in rows:
             if measure.reads(row):
-                of_scenario[row["scenario"]].append(row)
+                of_scenario[row["scenario"]].append(_logarithm(row) if measure.logarithmic else row)
         for scenario, own in of_scenario.items():
-            for what, estimate in _properties(measure, own, budget, size):
+            told = list(_properties(measure, own, budget, size))
+            if scenario in (made or {}):
+                told.append(("models", models(measure, made[scenario])))
+            for what, estimate in told:
                 found.append(
                     {"measure": name, "property": what, "scenario": scenario, "value": estimate.value,
                      "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
                 )  # fmt: skip
     return found
+
+
+def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
+    """(measure, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
+    that shows it for most measures, so that measures are compared on the same models; if a measure is not there, the
+    first scenario that has it."""
+    shown: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
+    for row in rows:
+        shown[row["measure"], row["property"]][row["scenario"]] = row
+    main = {what: common(rows, what) for what in PROPERTIES}
+    return {
+        (measure, what): some.get(main[what]) or next(iter(some.values())) for (measure, what), some in shown.items()
+    }
+
+
+def common(rows: list[dict], what: str) -> str:
+    """The scenario in which most measures show a property, the first of several; costs are those of power's."""
+    counts: dict[str, int] = defaultdict(int)
+    for row in rows:
+        if row["property"] == ("power" if what == "models" else what):
+            counts[row["scenario"]] += 1
+    return max(counts, key=counts.__getitem__, default="")
+
+
+def verdict(row: dict) -> str:
+    """What a row says of its measure: "good", "bad", or "" where it says neither (or no such thing can be said)."""
+    low, high = row["ci_low"], row["ci_high"]
+    if math.isnan(low + high) or row["property"] in ("power", "models"):
+        return ""
+    if row["property"] == "grounding":
+        return "good" if low <= 0 <= high else "bad"
+    if row["property"] == "monotonicity":
+        return "good" if high < 0 else "bad" if low > 0 else ""
+    if row["property"] == "separation":
+        return "good" if low > 0 else "bad"
+    return "good" if low > 0 else "bad" if high < 0 else ""
+
+
+def made(protocol: str, member: Membership) -> Made:
+    """The models of ``member``, all batches of a scenario together."""
+    first, _ = member.originals()
+    counts = [(int((~some).sum()), int(some.sum())) for some in (member.shadow[first], member.shadow)]
+    (trained, shadow_trained), (unlearned, shadow_unlearned) = counts
+    return Made(protocol, trained, unlearned, shadow_trained, shadow_unlearned)
+
+
+def models(measure: Measure, made: Made) -> Estimate:
+    """How many models have to be made to judge one method by a measure: a count, which is its own interval."""
+    adversary = made.protocol in measure.shadows
+    counts = {
+        "trained": made.trained + made.shadow_trained * adversary,
+        "unlearned": made.unlearned + made.shadow_unlearned * adversary,
+        "retrained": made.unlearned * measure.retrained,
+    }
+    total = float(sum(counts.values()))
+    return Estimate(total, total, total, int(total), ", ".join(f"{n} {kind}" for kind, n in counts.items() if n))
 
 
 def _properties(measure: Measure, rows: list[dict], budget: str, size: str):
@@ -119,6 +213,12 @@ def _by_setting(rows: list[dict], axes: tuple[str, ...]) -> dict[tuple[tuple[str
     return tables
 
 
+def _logarithm(row: dict) -> dict:
+    """The row with the logarithm of its value and limits; NaN for what is not above 0."""
+    names = ("value", "ci_low", "ci_high")
+    return {**row, **{name: math.log(row[name]) if row[name] > 0 else math.nan for name in names}}
+
+
 def _se(row: dict) -> float:
     """Standard error behind a 95 % interval, from the wider of its two sides."""
     wide = max(row["ci_high"] - row["value"], row["value"] - row["ci_low"])
@@ -144,7 +244,7 @@ def separation(measure: Measure, table: Table) -> Estimate:
         return empty(n=0, note="retrain and none were not both measured")
     error = math.hypot(*(_se(row) for row in both))
     if not error > 0:
-        return empty(n=2, note="an interval of retrain or none has no width")
+        return empty(n=2, note="retrain or none has no interval, or one without width")
     good = [float(measure.goodness(np.float64(row["value"]))) for row in both]
     z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
     return Estimate(z, z - half, z + half, 2, "")
@@ -168,12 +268,14 @@ def power(measure: Measure, table: Table) -> Estimate:
 
 def agreement(measure: Measure, tables: list[Table]) -> Estimate:
     """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
-    methods = sorted(set.intersection(*(set(t) for t in tables)) - set(CONTROLS))
-    good = np.array([[t[m]["value"] for m in methods] for t in tables], dtype=np.float64)
+    every = sorted({m for t in tables for m in t} - set(CONTROLS))
+    methods = [m for m in every if all(m in t and not math.isnan(t[m]["value"]) for t in tables)]
+    lost = ", ".join(m for m in every if m not in methods)
+    note = f"{len(methods)} methods" + (f"; {lost}: no value in one of the rankings" if lost else "")
     if len(tables) < 2 or len(methods) < 3:
-        return empty(n=len(tables), note="needs two rankings of at least three methods")
-    if np.isnan(good).any():
-        return empty(n=len(tables), note="a method has no value in one of the rankings")
+        why = "needs two rankings of at least three methods"
+        return empty(n=len(tables), note=f"{why}, there are {len(tables)} of {note}")
+    good = np.array([[t[m]["value"] for m in methods] for t in tables], dtype=np.float64)
     good = measure.goodness(good)
     tau = np.full((len(tables), len(tables)), np.nan)
     for i, j in itertools.combinations(range(len(tables)), 2):
@@ -182,12 +284,12 @@ def agreement(measure: Measure, tables: list[Table]) -> Estimate:
         return empty(n=len(tables), note="a ranking has all methods equal")
     value = float(np.nanmean(tau))
     if len(tables) < 3:
-        return Estimate(value, math.nan, math.nan, len(tables), "two rankings are too few for an interval")
-    every = np.arange(len(tables))
-    left_out = np.array([np.nanmean(tau[np.ix_(every != i, every != i)]) for i in every])
+        return Estimate(value, math.nan, math.nan, len(tables), f"two rankings are too few for an interval; {note}")
+    indices = np.arange(len(tables))
+    left_out = np.array([np.nanmean(tau[np.ix_(indices != i, indices != i)]) for i in indices])
     error = math.sqrt((len(tables) - 1) / len(tables) * ((left_out - left_out.mean()) ** 2).sum())
     half = float(stats.t_quantile(p=0.975, dof=len(tables) - 1)) * error
-    return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), "")
+    return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), note)
 
 
 def monotonicity(measure: Measure, budgets: dict[float, Table]) -> Estimate:

@@ -203,6 +203,8 @@ WRONG = [
     ("tables/one/attack", "papper", "tables.one.attack: there is no attack 'papper' in these scenarios, did you mean"),
     ("tables/one/published", "table 1", "tables.one.published: must be a paper and a table of it, such as 000/1, foun"),
     ("tables/headline", "{title: x, metric: q, scenarios: [clean]}", "tables.headline: must have another name; every"),
+    ("tables/cost", "{title: x, metric: q, scenarios: [clean]}", "tables.cost: must have another name; every study ha"),
+    ("figures/meta", "{kind: quality, title: x, scenarios: [clean]}", "figures.meta: must have another name; every st"),
     ("tables/meta", "{title: x, metric: q, scenarios: [clean]}", "tables.meta: must have another name; every study"),
     ("tables/one/metric", "[q, q]", "tables.one.metric: names 'q' twice; keep one of the two"),
     ("tables/one/metric", "[q, qq]", "tables.one.metric: there is no metric 'qq' in these scenarios, did you mean 'q'"),

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from markupsafe import escape
 
 from display_cases import REASON, case, q, study
 from unlearning import plan, tables
 from unlearning import study as studies
-from unlearning.display import dag, formats, grid, ledger, orders, page, style
+from unlearning.display import dag, formats, grid, ledger, matrix, orders, page, style
+from unlearning.display import meta as worth
 from unlearning.display.figures import quality
 from unlearning.display.pivot import Numbers
 from unlearning.files import write_json
+from unlearning.meta import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
@@ -80,6 +83,11 @@ def rendered(tmp_path_factory):
         some = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
         formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
         files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
+    some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
+    found = evaluate(rows)
+    formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
+    style.save(matrix.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
+    files |= {f"meta.{kind}": path for kind, path in some.items()}
     captions = {path.stem: path.read_text() for path in orders.CAPTIONS.glob("*.rst")}
     scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
                 "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
@@ -88,8 +96,7 @@ def rendered(tmp_path_factory):
              "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
              "tables": [table], "figures": [figure], "captions": captions,
              "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
-             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]},
-             "meta": {"budget": "epsilon", "size": "size"}}  # fmt: skip
+             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]}}  # fmt: skip
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), published="",
         template=str(ROOT / "resources/page/page.html"), stylesheet=str(ROOT / "resources/page/page.css"),
@@ -153,6 +160,32 @@ def test_the_page_says_what_differs_and_how_to_compute_one_number_again(rendered
     words = " ".join("".join(seen.text).split())
     assert "<code>recipe.lr</code></th><td>0.1</td><td>0.2</td>" in rendered[0]
     assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in words
+
+
+def test_captions_are_text_but_for_their_emphasis():
+    assert page.paragraphs(f"One *word*,\nfolded.\n\n{NASTY}")[0] == "One <em>word</em>, folded."
+    assert page.paragraphs(NASTY)[0] == str(escape(NASTY))
+
+
+def test_the_first_screen_says_what_the_page_tells_and_what_its_signs_mean(rendered):
+    shown = Strict()
+    shown.feed(rendered[0])
+    text = " ".join(" ".join(shown.text).split())
+    start = text[: text.index("What the metrics are worth")]
+    assert "This page says how well 6 unlearning methods made models forget samples" in start
+    assert "between two references: retraining" in start
+    for sign in ("better than none, and not told from retraining", "in between, or undecided", "not told from none"):
+        assert sign in start
+    order = [rendered[0].index(f'id="{name}"') for name in ("summary", "metrics", "numbers", "figures", "cost")]
+    assert order == sorted(order)
+
+
+def test_measures_of_measures_stand_on_the_page_with_their_drawing(rendered):
+    text, _ = rendered
+    section = text[text.index('<section id="metrics">') : text.index('<section id="numbers">')]
+    assert '<figure id="figure-meta">' in section
+    assert "Q, extended" in section
+    assert 'download="meta.svg"' in section
 
 
 def test_one_sentence_covers_the_settings_of_an_axis():

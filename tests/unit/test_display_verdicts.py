@@ -254,3 +254,105 @@ def test_diverged_logits_are_no_obstacle_and_damaged_files_are_named(tmp_path):
 def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(control, chosen):
     cells = {"retrain_control": Cell(0.9, *control), "retrain": Cell(0.9, 0.75, 1.0)}
     assert verdicts._yardstick(cells) == (chosen, cells[chosen])
+
+
+# ---------------------------------------------------------------- broken models
+
+
+def broken(low, high, *, method="x", measured="gap"):
+    """Numbers in which ``method`` reads like retraining and lacks ``low`` to ``high`` of its test accuracy."""
+    cases = [case("s", name) for name in ("none", "retrain", method)]
+    rows = [q(one, value, 0.02) for one, value in zip(cases, (0.6, 0.97, 0.97), strict=True)]
+    if measured == "gap":
+        rows.append(row(cases[2], "accuracy_gap", (low + high) / 2, low, high, setting="role=test"))
+        rows.append(row(cases[2], "accuracy_gap", 0.9, 0.9, 0.9, setting="role=forget"))
+    else:
+        rows.append(row(cases[1], "accuracy", 0.9, 0.88, 0.92, setting="role=test"))
+        rows.append(row(cases[2], "accuracy", 0.9 - (low + high) / 2, 0.92 - high, 0.88 - low, setting="role=test"))
+    return Numbers(rows, cases)
+
+
+@pytest.mark.parametrize("measured", ["gap", "accuracies"])
+def test_who_forgets_by_breaking_the_model_is_not_praised(measured):
+    numbers = broken(0.12, 0.2, measured=measured)
+    (said,) = verdicts.methods(numbers)
+    text = "forgot by breaking the model: test accuracy is 16 [12, 20] points below that of retraining"
+    assert (said.text, said.tone) == (text, "bad")
+    shown = headline.sheet(numbers, numbers.cases)
+    assert [line.notes for line in shown.lines] == [(), ("§",), ()]
+    assert dict(shown.explained())["§"].startswith("broken: test accuracy is at least 10 points below")
+
+
+@pytest.mark.parametrize("measured", ["gap", "accuracies"])
+def test_a_loss_that_may_be_small_is_not_called_a_broken_model(measured):
+    (said,) = verdicts.methods(broken(0.05, 0.3, measured=measured))
+    assert (said.text, said.tone) == ("better than none; it cannot be told from retraining", "good")
+
+
+def test_references_are_what_others_are_held_against_and_never_broken():
+    numbers = broken(0.5, 0.6, method="retrain_control")
+    assert [verdicts.lost(numbers, one) for one in numbers.cases] == [None] * 3
+
+
+# ---------------------------------------------------------------- columns
+
+
+def test_a_column_without_any_number_is_left_out_and_one_with_some_is_kept():
+    cases = [case("s", name) for name in ("none", "retrain")]
+    rows = [q(one, 0.9) for one in cases] + [row(one, "mia_score", NAN, attack="loss", note="why") for one in cases]
+    rows += [row(cases[0], "accuracy", 0.9, setting="role=test"), row(cases[1], "accuracy", NAN, setting="role=test")]
+    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q", "test"]
+    empty = [row(one, "q", NAN, attack="paper", note="why") for one in cases]
+    shown = headline.sheet(Numbers(empty, cases), cases)
+    assert [head.label for head in shown.heads] == ["Q"]
+    assert "why" in dict(shown.explained()).values()
+
+
+def test_what_pairs_are_asked_besides_stands_elsewhere():
+    cases = [case("s", name, protocol=protocol) for name, protocol in (("none", "swap"), ("retrain", "swap"))]
+    rows = [q(one, 0.9) for one in cases] + [row(one, "privacy_auc", 0.6, attack="ruli") for one in cases]
+    assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q"]
+    outside = [{**one, "protocol": "external"} for one in cases]
+    assert [head.label for head in headline.sheet(Numbers(rows, outside), outside).heads] == ["Q", "privacy AUC"]
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(tmp_path):
+    seconds = {"retrain": 10.0, "quick": 1.9, "slow": 2.1, "retrain_control": 10.0}
+    nodes = [
+        {
+            "stage": "unlearn",
+            "node": f"{name}-1",
+            "spec": spec(tmp_path / "unlearn" / f"{name}-1" / "spec.json", 9, 1, s),
+        }
+        for name, s in seconds.items()
+    ]
+    cases = [{**case("s", name), "specs": [node["spec"]]} for name, node in zip(seconds, nodes, strict=True)]
+    sheet = ledger.sheets(ledger.rows(nodes), {"cases": cases})[1]
+    cells = {line.label: line.cells[0] for line in sheet.lines}
+    assert (cells["slow"].text, cells["slow"].tone, cells["slow"].notes) == ("0.21 ×", "bad", (ledger.SLOW,))
+    assert "20% of retraining" in ledger.SLOW
+    assert [cells[name].notes for name in ("quick", "retrain", "retrain (control)")] == [(), (), ()]
+    flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
+    assert flags["slow"] == (pytest.approx(0.21), "yes")
+    assert {flags[name][1] for name in ("quick", "retrain", "retrain_control")} == {"no"}
+
+
+def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
+    nodes, cases = [], []
+    for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):
+        paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "attack", "metrics")}
+        write_json(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
+        write_json(paths["attack"], {"seconds": {"function": 5.0 + i, "process": 5.0}})
+        write_json(paths["metrics"], {"seconds": {"function": 9.0, "process": 9.0}, "seconds_of": {"swap": swap}})
+        nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
+        judged = {stage: str(paths[stage]) for stage in ("attack", "metrics")}
+        cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": judged})
+    rows = ledger.rows(nodes)
+    tables.write_rows(tmp_path / "cost.csv", rows, ledger.COLUMNS)
+    assert ledger.read(tmp_path / "cost.csv") == rows
+    *_, measured = ledger.sheets(rows, {"cases": cases})
+    assert {line.label: line.cells[0].text for line in measured.lines} == {"attacks": "5.5 s", "swap": "2 s"}
+    assert {record["metric"]: record["seconds"] for record in measured.records} == {"attacks": 5.5, "swap": 2.0}

@@ -2,9 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from unlearning import meta
+from unlearning.artifacts import ArtifactError, Membership
+from unlearning.display import formats, matrix, style
+from unlearning.display import meta as display
 
 
 def rows(values, *, metric="q", attack="paper", scenario="noisy", setting="", half=0.01):
@@ -53,12 +57,14 @@ def test_the_distance_counts_where_a_measure_is_two_sided():
     assert one > 0
 
 
-def test_less_is_better_where_a_measure_falls():
-    """Becker & Liebig 2022: forgetting lowers efficacy."""
-    found = meta.evaluate(rows({"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", half=0.1))
-    assert only(found, "efficacy", "separation")["value"] == pytest.approx(
-        2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6
-    )
+def test_less_is_better_where_a_measure_falls_and_ratios_count_where_it_spans_orders_of_magnitude():
+    """Becker & Liebig 2022: forgetting lowers efficacy. e² against e⁰, both within a factor of e^±0.1."""
+    table = rows({"retrain": 0.0, "none": 2.0}, metric="efficacy_median", attack="", half=0.1)
+    table = [{**row, **{name: math.exp(row[name]) for name in ("value", "ci_low", "ci_high")}} for row in table]
+    row = only(meta.evaluate(table), "efficacy", "separation")
+    assert row["value"] == pytest.approx(2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6)
+    infinite = [{**row, "ci_high": math.inf} for row in table]
+    assert only(meta.evaluate(infinite), "efficacy", "separation")["value"] == 0.0
 
 
 def test_models_are_seeds_by_which_methods_are_ranked():
@@ -134,22 +140,154 @@ def test_a_failed_method_is_left_out_of_power_and_named_in_agreement():
     pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, setting="pair=0") + rows(
         {"a": 0.5, "b": 0.9, "c": 0.7}, setting="pair=1"
     )
-    assert "no value" in only(meta.evaluate(pairs), "Q", "agreement over seeds")["note"]
+    note = only(meta.evaluate(pairs), "Q", "agreement over seeds")["note"]
+    assert note.startswith("needs two rankings of at least three methods, there are 2 of 2 methods; c: no value in one")
+
+
+def test_methods_without_a_value_leave_the_rankings_of_the_others():
+    values = {"a": 0.5, "b": 0.6, "c": 0.9}
+    pairs = rows({**values, "retrain": math.nan}, setting="pair=0") + rows({**values, "retrain": 1.0}, setting="pair=1")
+    row = only(meta.evaluate(pairs), "Q", "agreement over seeds")
+    assert row["value"] == 1
+    assert row["note"].endswith("3 methods; retrain: no value in one of the rankings")
+
+
+def test_a_gap_is_read_on_the_forget_set_only():
+    gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", setting="role=forget")
+    others = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", setting="role=test")
+    row = only(meta.evaluate([*others, *gaps, *others]), "accuracy gap", "separation")
+    assert row["value"] == pytest.approx(0.3 / (0.01 / 1.959964 * math.sqrt(2)), rel=1e-6)
+
+
+# ---------------------------------------------------------------- cost
+
+
+def test_models_are_counted_from_memberships():
+    """Copies of one original are trained once; the adversary's models count only for who reads them."""
+    flags = np.zeros((6, 3), bool)
+    shadow = np.array([False] * 4 + [True] * 2)
+    seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
+    member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
+    made = meta.made("swap", member)
+    assert made == meta.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
+    counts = {name: meta.models(measure, made).value for name, measure in meta.MEASURES.items()}
+    assert counts["MIA score"] == 1 + 4
+    assert counts["Q"] == counts["MIA score"] + 2 + 2
+    assert counts["F / F₀"] == counts["accuracy gap"] == counts["MIA score"] + 4
+    assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
+    of_ruli = meta.models(meta.MEASURES["RULI efficacy AUC"], meta.made("ruli", member))
+    assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
+
+
+def test_the_cost_stands_beside_what_is_known_of_a_metric():
+    found = meta.evaluate(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": meta.Made("swap", 3, 3, 2, 2)})
+    assert only(found, "Q", "models")["value"] == 10
+    assert not [row for row in meta.evaluate(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
+
+
+# ---------------------------------------------------------------- on the same models
+
+
+def several():
+    """Scenario noisy has two metrics and pairs, budget one metric at three budgets, other a metric of its own."""
+    table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8})
+    table += rows({"retrain": 0.9, "none": 0.1, "a": 0.4}, metric="forgetting_quality_over_null", attack="")
+    for pair in range(3):
+        table += rows({"retrain": 0.99, "none": 0.6, "a": 0.8}, setting=f"pair={pair}")
+    for budget, value in ((0.5, 0.9), (8, 0.8), ("inf", 0.6)):
+        values = {"none": value, "a": value + 0.01, "retrain": 1.0}
+        table += rows(values, scenario="budget", setting=f"epsilon={budget}")
+    table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
+    table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
+    return meta.evaluate(table, made={"noisy": meta.Made("swap", 3, 3, 1, 1)})
+
+
+def test_measures_are_compared_where_most_of_them_are():
+    spoken = meta.overview(several())
+    assert spoken["F / F₀", "grounding"]["scenario"] == "noisy"
+    assert spoken["Q", "monotonicity"]["scenario"] == "budget"
+    assert spoken["efficacy", "power"]["scenario"] == "other"
+    assert ("F / F₀", "monotonicity") not in spoken
+    assert spoken["Q", "models"]["scenario"] == "noisy"
+
+
+@pytest.mark.parametrize(
+    ("what", "interval", "told"),
+    [
+        ("grounding", (-0.1, 0.1), "good"),
+        ("grounding", (0.01, 0.1), "bad"),
+        ("separation", (0.3, 4.2), "good"),
+        ("separation", (-0.3, 3.6), "bad"),
+        ("agreement over seeds", (0.2, 1.0), "good"),
+        ("agreement over sizes", (-0.2, 1.0), ""),
+        ("agreement over sizes", (-1.0, -0.2), "bad"),
+        ("monotonicity", (-1.0, -0.3), "good"),
+        ("monotonicity", (-1.0, 0.3), ""),
+        ("monotonicity", (0.1, 0.3), "bad"),
+        ("grounding", (math.nan, math.nan), ""),
+        ("power", (0.1, 0.3), ""),
+        ("models", (10, 10), ""),
+    ],
+)
+def test_verdicts_on_measures(what, interval, told):
+    assert meta.verdict({"property": what, "ci_low": interval[0], "ci_high": interval[1]}) == told
+
+
+# ---------------------------------------------------------------- display
 
 
 def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_path):
-    from unlearning.display import formats
-    from unlearning.display.meta import sheet
-
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
         {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
     )
-    shown = sheet(meta.evaluate(table))
+    shown, by_scenario = display.sheets(meta.evaluate(table))
     assert [line.label for line in shown.lines] == ["Q", "efficacy"]
+    assert [line.section for line in by_scenario.lines] == ["noisy", "other"]
     assert [head.label for head in shown.heads] == ["grounding", "separation", "power"]
     ungrounded = shown.lines[1].cells[0]
     assert ungrounded.text == "—"
     assert "perfect" in ungrounded.notes[0]
     files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([shown], **files)
+    formats.write([shown, by_scenario], **files)
     assert all(path.stat().st_size for path in files.values())
+
+
+def test_the_table_says_what_is_read_on_other_models():
+    shown, _ = display.sheets(several())
+    assert [line.label for line in shown.lines] == ["Q", "F / F₀", "efficacy"]
+    groups = {head.label: head.group for head in shown.heads}
+    assert (groups["power"], groups["monotonicity"], groups["models"]) == ("scenario noisy", "scenario budget", "")
+    assert shown.lines[-1].notes == ("on other models, those of scenario other",)
+    cells = dict(zip(groups, shown.lines[0].cells, strict=True))
+    assert (cells["models"].text, cells["monotonicity"].tone) == ("8", "good")
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    found = several()
+    files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write(display.sheets(found), **files)
+    assert repr(display.read(files["csv"])) == repr(found)
+    files["csv"].write_text("measure,property,scenario,value,ci_low,ci_high,n,note\nQ,power,a,x,,,1,\n")
+    with pytest.raises(ArtifactError, match=r"meta\.csv"):
+        display.read(files["csv"])
+
+
+def drawn(found, folder):
+    folder.mkdir()
+    files = {kind: folder / f"meta.{kind}" for kind in ("svg", "png")}
+    style.save(matrix.draw(found), **files)
+    return files
+
+
+def test_the_figure_names_every_metric_and_property_and_keeps_its_bytes(tmp_path):
+    one, other = (drawn(several(), tmp_path / name) for name in "ab")
+    assert one["svg"].read_bytes() == other["svg"].read_bytes()
+    text = one["svg"].read_text()
+    shown = ("Q", "F / F₀", "efficacy (other)", "grounding", "separation", "power", "monotonicity", "cost", "(budget)")
+    assert [name for name in shown if f">{name}<" not in text] == []
+    assert ">over seeds<" in text
+    assert ">over sizes<" not in text
+
+
+def test_a_study_without_any_such_metric_has_a_drawing_that_says_so(tmp_path):
+    assert "No metric of this study" in drawn([], tmp_path / "none")["svg"].read_text()

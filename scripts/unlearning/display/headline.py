@@ -3,9 +3,9 @@
 import textwrap
 from dataclasses import replace
 
-from unlearning.display import formats, pivot, words
+from unlearning.display import formats, pivot, verdicts, words
 from unlearning.display.pivot import Cell, Numbers, missing
-from unlearning.display.sheet import FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
+from unlearning.display.sheet import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
 
 #: (metric, own setting, head, group, whether the interval is shown)
 COLUMNS = (
@@ -26,6 +26,15 @@ COLUMNS = (
     ("accuracy", "role=retain", "retain", "accuracy", False),
     ("accuracy", "role=test", "test", "accuracy", False),
 )
+#: Numbers of other systems that models of swapped pairs may be asked for besides; tables of their own show these.
+BESIDES = (
+    "forgetting_quality_over_null",
+    "forgetting_quality",
+    "score",
+    "privacy_auc",
+    "efficacy_auc",
+    "efficacy_median",
+)
 READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
 ACCURACIES = "forget, heldout, retain, test: accuracy on samples to forget, never seen, kept, of the test part."
 WIDTH = 100
@@ -44,14 +53,19 @@ def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
 
 
 def sheet(numbers: Numbers, cases: list[dict], *, brief: bool = False) -> Sheet:
-    """One line for each method of each scenario, one column for each number that some of them have.
+    """One line for each method of each scenario, one column for each number that at least one of them has.
 
     ``brief`` shows the interval of the first column only.
     """
     have = {(row["metric"], row["setting"]) for case in cases for row in numbers.of(case)}
     known = {metric for metric, _ in have}
-    chosen = [column for column in COLUMNS if column[:2] in have or (not column[1] and column[0] in known)]
-    table = [(case, [numbers.cell(case, metric, setting=own) for metric, own, *_ in chosen]) for case in _order(cases)]
+    if any(case["protocol"] == "swap" for case in cases) and "q" in known:
+        known -= set(BESIDES)
+    chosen = [column for column in COLUMNS if column[0] in known and (column[:2] in have or not column[1])]
+    found = {column: [numbers.cell(case, column[0], setting=column[1]) for case in _order(cases)] for column in chosen}
+    # What is empty throughout says less than its absence; if nothing has a number, the reasons stay.
+    chosen = [column for column in chosen if not all(cell.empty for cell in found[column])] or chosen
+    table = [(case, [found[column][i] for column in chosen]) for i, case in enumerate(_order(cases))]
     digits = [decimals(cells[i] for _, cells in table) for i in range(len(chosen))]
     lines, records = [], []
     for case, cells in table:
@@ -152,7 +166,9 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
 def _flags(numbers: Numbers, case: dict) -> tuple[str, ...]:
     if failure := numbers.failure(case):
         return FAILED, failure
-    return (UNCHANGED,) if numbers.unchanged(case) else ()
+    if numbers.unchanged(case):
+        return (UNCHANGED,)
+    return (BROKEN,) if verdicts.lost(numbers, case) else ()
 
 
 def _record(case: dict, cell: Cell, column: tuple) -> dict:

@@ -7,10 +7,15 @@ from pathlib import Path
 from unlearning.display import pivot, words
 from unlearning.display.sheet import Entry, Head, Line, Sheet, number
 from unlearning.files import checked, read_json
+from unlearning.metrics import competition
 
 COLUMNS = (
     "stage", "node", "models", "seconds", "cpu_seconds", "unlearn_seconds", "peak_memory_mib", "device", "processor",
+    "seconds_of",
 )  # fmt: skip
+#: Share of the retraining time above which the competition rejects a method.
+LIMIT = competition.Options().time_limit
+SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it, whatever its score"
 MADE_BY_MODELS = ("train", "unlearn")
 
 
@@ -65,8 +70,9 @@ def stages(ledger: list[dict]) -> dict[str, dict]:
 
 
 def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
-    """The cost of every stage, and the time of every method next to that of retraining."""
-    return [_stages(ledger), _methods(ledger, order["cases"])]
+    """The cost of every stage, the time of every method next to that of retraining, and that of every metric."""
+    measured = _metrics(ledger, order["cases"])
+    return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
 
 
 def _stages(ledger: list[dict]) -> Sheet:
@@ -89,11 +95,21 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
     for name in pivot.methods(cases):
         # Along an axis, the mean over its values.
         found = [[r for (s, _, m), (_, r) in taken.items() if (s, m) == (one, name)] for one in scenarios]
-        lines.append(Line(words.method(name), tuple(_ratio(sum(some) / len(some) if some else None) for some in found)))
+        limited = name not in words.REFERENCES
+        means = [sum(some) / len(some) if some else None for some in found]
+        lines.append(Line(words.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
     own = [[t for (s, _, m), (t, _) in taken.items() if (s, m) == (one, "retrain")] for one in scenarios]
     base = tuple(Entry(duration(sum(some) / len(some)) if some else "—") for some in own)
     records = [
-        _record(what="unlearn", scenario=scenario, setting=setting, method=method, per_model=seconds, to_retrain=ratio)
+        _record(
+            what="unlearn",
+            scenario=scenario,
+            setting=setting,
+            method=method,
+            per_model=seconds,
+            to_retrain=ratio,
+            over_limit="yes" if ratio > LIMIT and method not in words.REFERENCES else "no",
+        )
         for (scenario, setting, method), (seconds, ratio) in taken.items()
     ]
     return Sheet(
@@ -104,10 +120,44 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
     )  # fmt: skip
 
 
+def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
+    """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
+    settings of each scenario."""
+    nodes = {(row["stage"], row["node"]): row for row in ledger}
+    taken: dict[tuple[str, str], list[float]] = {}
+    for case in cases:
+        for stage, spec in case.get("judged", {}).items():
+            row = nodes[stage, Path(spec).parts[-2]]
+            parts = dict(part.split("=") for part in row["seconds_of"].split(";") if part)
+            known = {"attacks": row["seconds"]} if stage == "attack" else {k: float(v) for k, v in parts.items()}
+            for name, seconds in known.items():
+                taken.setdefault((name, case["scenario"]), []).append(seconds)
+    scenarios = list(dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in taken)))
+    names = sorted({name for name, _ in taken}, key=lambda name: (name != "attacks", name))
+    means = {key: sum(some) / len(some) for key, some in taken.items()}
+    lines = [
+        Line(
+            name.replace("_", " "),
+            tuple(Entry(duration(means[name, one]) if (name, one) in means else "") for one in scenarios),
+        )
+        for name in names
+    ]
+    records = [
+        _record(what="metric", metric=name, scenario=scenario, jobs=len(taken[name, scenario]), seconds=mean)
+        for (name, scenario), mean in means.items()
+    ]
+    return Sheet(
+        "cost-metrics", "Time of judging one method",
+        "Seconds of each metric for one method, a mean over methods; attacks: of all attacks together, which some "
+        "metrics read.", "metric", tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines), (),
+        tuple(records),
+    )  # fmt: skip
+
+
 def _record(**known: object) -> dict:
     """One row of the table's csv; names that do not belong to it are empty."""
     names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
-             "to_retrain")  # fmt: skip
+             "to_retrain", "over_limit", "metric")  # fmt: skip
     return {name: known.get(name, "") for name in names}
 
 
@@ -135,6 +185,7 @@ def _row(node: dict, spec: dict) -> dict:
         "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
         "device": str(machine.get("device", "")),
         "processor": str(machine.get("processor", "")),
+        "seconds_of": ";".join(f"{name}={took}" for name, took in spec.get("seconds_of", {}).items()),
     }
 
 
@@ -144,9 +195,10 @@ def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> t
     return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
 
 
-def _ratio(ratio: float | None) -> Entry:
+def _ratio(ratio: float | None, *, limited: bool) -> Entry:
     if ratio is None:
         return Entry("—", ("the scenario does not ask for this method",))
     if math.isnan(ratio):
         return Entry("—", ("the scenario does not retrain, so there is nothing to compare with",))
-    return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×")
+    slow = limited and ratio > LIMIT
+    return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")

@@ -23,14 +23,17 @@ def collect(plan: Plan) -> dict[str, Any]:
 
 
 def cost(plan: Plan) -> dict[str, Any]:
-    """Every node with its ledger entry, and the unlearning nodes of every case."""
+    """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
     nodes = [
         {"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]}
         for stage in plan.nodes.values()
         for node in stage.values()
     ]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
-    cases = [{**described(case), "specs": [_spec(path) for path in case.unlearned]} for case in unlearned]
+    cases = [
+        {**described(case), "specs": [_spec(path) for path in case.unlearned], "judged": _judged(case)}
+        for case in unlearned
+    ]
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
 
 
@@ -54,8 +57,25 @@ def headline(plan: Plan) -> dict[str, Any]:
 
 
 def meta(plan: Plan) -> dict[str, Any]:
-    """What every metric is worth: the axes of budget and of size, and the table's caption."""
-    return {"budget": "epsilon", "size": "size", "caption": caption("meta"), "code": code("meta")}
+    """What every metric is worth: the axes of budget and of size, the memberships of each scenario (at its first
+    setting) from which models are counted, and the caption."""
+    scenarios = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            known = {"protocol": case.scenario.protocol.name, "splits": case.splits}
+            scenarios.setdefault(case.scenario.name, known)
+    return {
+        "budget": "epsilon",
+        "size": "size",
+        "scenarios": scenarios,
+        "caption": caption("meta"),
+        "code": code("meta"),
+    }
+
+
+def meta_files(plan: Plan) -> list[str]:
+    """The memberships from which `meta` counts models, each once."""
+    return sorted({path for one in meta(plan)["scenarios"].values() for path in one["splits"]})
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
@@ -236,6 +256,12 @@ def _near(path: str) -> str:
 
 def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
     return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
+
+
+def _judged(case: Case) -> dict[str, str]:
+    """Stage → ledger entry of the jobs that judge a case."""
+    files = {"attack": case.scores, "metrics": case.metrics}
+    return {stage: _spec(path) for stage, path in files.items() if path}
 
 
 def _spec(path: str) -> str:

@@ -1,5 +1,6 @@
 """The study on one page: everything that a reader needs to believe its numbers, in one file without a network."""
 
+import re
 from pathlib import Path
 
 from unlearning.display import dag, embed, grid, ledger, pivot, style, verdicts, words
@@ -8,7 +9,6 @@ from unlearning.display.formats import spans
 from unlearning.display.pivot import Numbers
 from unlearning.display.sheet import Sheet
 from unlearning.files import checked, read_json
-from unlearning.meta import evaluate
 from unlearning.tables import UNION_COLUMNS, read_rows
 
 TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
@@ -29,14 +29,15 @@ def render(
     union = read_rows(metrics, UNION_COLUMNS)
     numbers = Numbers(union, order["cases"])
     rows, files = ledger.read(costs), {Path(path).name: path for path in displays}
-    boxes = dag.stages(ledger.stages(rows), len(order["tables"]) + len(order["figures"]) + 2)
+    boxes = dag.stages(ledger.stages(rows), len(order["tables"]) + len(order["figures"]) + 3)
     edges = [*order["edges"], ["metrics", "report"]]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["paragraphs"] = lambda text: [" ".join(part.split()) for part in text.split("\n\n")]
+    environment.filters["paragraphs"] = paragraphs
     context = {
         "order": order,
+        "opening": opening(numbers),
         "summary": summary(numbers),
         "headline": _table(numbers, order["headline"], files, published),
         "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
@@ -47,10 +48,7 @@ def render(
             "sheets": [_sheet(sheet) for sheet in ledger.sheets(rows, order["cost"])],
             **_downloads("cost", files, TABLE_FILES),
         },
-        "meta": {
-            "sheet": _sheet(worth.sheet(evaluate(union, budget=order["meta"]["budget"], size=order["meta"]["size"]))),
-            **_downloads("meta", files, TABLE_FILES),
-        },
+        "meta": _worth(files),
         "settings": settings(order["scenarios"]),
         "software": software(specs),
         "example": example(numbers),
@@ -60,6 +58,26 @@ def render(
         "style": Markup(_text(stylesheet)),
     }
     return environment.from_string(_text(template)).render(context)
+
+
+def paragraphs(text: str) -> list[str]:
+    """A caption's paragraphs as markup, in which nothing but its *emphasis* is more than text."""
+    from markupsafe import Markup, escape
+
+    plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
+    return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
+
+
+def opening(numbers: Numbers) -> str:
+    """What was done, in one sentence."""
+    names = [name for name in pivot.methods(numbers.cases) if name not in words.REFERENCES]
+    scenarios = list(dict.fromkeys(case["scenario"] for case in numbers.cases))
+    counted = f"{len(names)} unlearning method{'' if len(names) == 1 else 's'}"
+    return (
+        f"This page says how well {counted} made models forget samples that they had been trained on, measured in "
+        f"{len(scenarios)} scenario{'' if len(scenarios) == 1 else 's'}, and how far the metrics themselves can be "
+        "trusted."
+    )
 
 
 def summary(numbers: Numbers) -> list[dict]:
@@ -188,6 +206,20 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
     wide = embed.width(drawing) > style.HALF * 72 * 1.1
     shown = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
     return {**shown, **_downloads(name, files, FIGURE_FILES)}
+
+
+def _worth(files: dict[str, str]) -> dict:
+    """What every metric is worth, as its own rule wrote it down; the drawing only if there are metrics to compare."""
+    from markupsafe import Markup
+
+    rows = worth.read(files["meta.csv"])
+    drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.measures(rows)) > 1 else ""
+    return {
+        "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
+        "drawing": Markup(drawing),
+        "figure": _downloads("meta", files, FIGURE_FILES),
+        **_downloads("meta", files, TABLE_FILES),
+    }
 
 
 def _sheet(sheet: Sheet) -> dict:

@@ -9,6 +9,10 @@ from unlearning.display.sheet import decimals, interval
 
 YARDSTICKS = ("retrain_control", "retrain")
 
+#: Test accuracy missing to retraining from which a model counts as broken, if the whole interval lies above: what a
+#: user would notice, and far more than forgetting itself costs.
+BROKEN = 0.10
+
 CHECKS = ("retrain is perfect", "two retrainings agree", "none is found out")
 
 
@@ -93,6 +97,9 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
     value = shown(words.meaning(metric).label, cell)
     if numbers.unchanged(case):
         return Verdict(where, name, value, "changed nothing, its models are those it was given", "bad")
+    if gap := lost(numbers, case):
+        text = f"forgot by breaking the model: test accuracy is {_points(gap)} points below that of retraining"
+        return Verdict(where, name, value, text, "bad")
     standard, best = yardstick(numbers, where)
     if not standard:
         return Verdict(where, name, value, "no retrained models to hold it against")
@@ -103,6 +110,27 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
         return Verdict(where, name, value, f"no verdict, for none itself {why} {_article(standard)}")
     text, tone = _relation(compare(metric, cell, best), compare(metric, cell, none), _article(standard), none.empty)
     return Verdict(where, name, value, text, tone)
+
+
+def lost(numbers: Numbers, case: dict) -> Cell | None:
+    """The test accuracy that a method lacks to retraining, where it is surely more than `BROKEN`; else None.
+
+    The paired gap, where it was measured; else the two accuracies, of which the intervals must lie so far apart.
+    """
+    if case["method"] in words.REFERENCES:
+        return None
+    gap = numbers.cell(case, "accuracy_gap", setting="role=test")
+    if gap.empty:
+        retrain = pivot.at(numbers.cases, pivot.place(case), "retrain")
+        if retrain is None:
+            return None
+        best, own = (numbers.cell(one, "accuracy", setting="role=test") for one in (retrain, case))
+        gap = Cell(best.value - own.value, best.low - own.high, best.high - own.low)
+    return gap if gap.low > BROKEN else None
+
+
+def _points(gap: Cell) -> str:
+    return f"{100 * gap.value:.0f} [{100 * gap.low:.0f}, {100 * gap.high:.0f}]"
 
 
 def _relation(to_best: str, to_none: str, best: str, alone: bool) -> tuple[str, str]:

@@ -51,13 +51,9 @@ def rows(case: Case, settings: dict) -> list[dict]:
     parts = {(g.block, g.forget[0]): part(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
     def read(some: list[_pairs.Group]) -> list[dict]:
-        models = len(some[0].models)
         found = estimates([parts[g.block, g.forget[0]] for g in some])
-        note = f"{models} against {models} models for each of {len(some)} forget sets"
-        return [
-            row(metric=name, setting=f"rule={options.rule};models={models}", estimate=_noted(estimate, note))
-            for name, estimate in found.items()
-        ]
+        note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
+        return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in found.items()]
 
     return list(_pairs.each(_pairs.groups(case.membership), read))
 
