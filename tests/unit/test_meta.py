@@ -125,6 +125,21 @@ def test_monotonicity_is_minus_one_where_every_method_falls_with_the_budget():
     assert only(meta.evaluate(swapped), "Q", "monotonicity")["value"] == pytest.approx((-1 - 0.5) / 2)
 
 
+def test_theory_says_nothing_of_methods_that_break_models():
+    """With broken models a method reads worst where theory wants it best."""
+    table = [
+        row
+        for e, base in (("0.5", 0.9), ("8", 0.8), ("inf", 0.6))
+        for row in rows({"none": base, "neggrad": 1 - base, "retrain": 1.0}, setting=f"epsilon={e}")
+    ]
+    assert only(meta.evaluate(table), "Q", "monotonicity")["value"] == 0
+    for lost, left in ((0.2, (-1, 1)), (0.105, (0, 2))):  # the interval ends at .19 and at .095
+        gaps = rows({"neggrad": lost}, metric="accuracy_gap", attack="", setting="epsilon=0.5;role=test")
+        row = only(meta.evaluate([*table, *gaps]), "Q", "monotonicity")
+        assert (row["value"], row["n"]) == left
+        assert ("without neggrad, which breaks models" in row["note"]) == (left[1] == 1)
+
+
 def test_two_budgets_are_too_few_and_say_so():
     table = rows({"none": 0.9, "retrain": 1.0}, setting="epsilon=8") + rows(
         {"none": 0.7, "retrain": 1.0}, setting="epsilon=inf"

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from unlearning.display import pivot, words
 from unlearning.display.pivot import Cell, Numbers
 from unlearning.display.sheet import decimals, interval
+from unlearning.meta import BROKEN
 
 YARDSTICKS = ("retrain_control", "retrain")
-
-#: Test accuracy missing to retraining from which a model counts as broken, if the whole interval lies above: what a
-#: user would notice, and far more than forgetting itself costs.
-BROKEN = 0.10
 
 CHECKS = ("retrain is perfect", "two retrainings agree", "none is found out")
 
@@ -113,7 +110,7 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
 
 
 def lost(numbers: Numbers, case: dict) -> Cell | None:
-    """The test accuracy that a method lacks to retraining, where it is surely more than `BROKEN`; else None.
+    """The test accuracy that a method lacks to retraining, where it is surely more than `meta.BROKEN`; else None.
 
     The paired gap, where it was measured; else the two accuracies, of which the intervals must lie so far apart.
     """
