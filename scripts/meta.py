@@ -1,6 +1,7 @@
 """Measure the measures: one table and one figure of what every metric of the study is worth."""
 
 from job import script
+from unlearning import measures
 from unlearning import meta as worth
 from unlearning.artifacts import Membership
 from unlearning.display import formats, matrix, style
@@ -13,7 +14,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size, and of each scenario
     its protocol and the memberships from which its models are counted."""
     made = {
-        name: worth.made(one["protocol"], Membership.concatenate([Membership.read(path) for path in one["splits"]]))
+        name: measures.made(one["protocol"], Membership.concatenate([Membership.read(path) for path in one["splits"]]))
         for name, one in settings["scenarios"].items()
     }
     rows = worth.evaluate(

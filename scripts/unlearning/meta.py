@@ -10,12 +10,11 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts import Membership
+from unlearning.measures import MEASURES, Made, Measure, models
 from unlearning.stats import Estimate, empty
 
 #: What tells one draw of memberships or of initial weights from another in a row's setting.
@@ -29,57 +28,6 @@ BROKEN = 0.10
 CONTROLS = ("retrain_control",)
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One metric as it is compared: its ``attack`` ("" = any one), what perfect unlearning scores (``ideal``, NaN if
-    unknown), and whether only the distance from that counts (``two_sided``), less is better (``falling``) or more is.
-
-    ``each``: the metric that is given for every seed, where it has another name. ``part``: what the setting must hold.
-    ``logarithmic``: values span orders of magnitude, so differences are those of their logarithms.
-    ``retrained``: whether it reads retrained models; ``shadows``: the protocols whose shadow models it reads, too.
-    """
-
-    metric: str
-    attack: str
-    ideal: float
-    two_sided: bool = False
-    falling: bool = False
-    each: str = ""
-    part: str = ""
-    logarithmic: bool = False
-    retrained: bool = False
-    shadows: tuple[str, ...] = ()
-
-    def goodness(self, value: np.ndarray) -> np.ndarray:
-        """Larger = judged more forgotten."""
-        if self.two_sided:
-            return -np.abs(value - self.ideal)
-        return -value if self.falling else value
-
-    def reads(self, row: dict) -> bool:
-        """Whether a row is one of this metric's."""
-        parts = row["setting"].split(";")
-        of_seed = self.each and any(part.startswith("model=") for part in parts)
-        named = row["metric"] == (self.each if of_seed else self.metric) and self.attack in ("", row["attack"])
-        return named and (not self.part or self.part in parts)
-
-
-_PAIRED = ("swap", "random_splits")
-MEASURES = {
-    "Q": Measure("q", "paper", 1.0, shadows=_PAIRED),
-    "Q, extended": Measure("q", "extended", 1.0, shadows=_PAIRED),
-    "Q, cross-fitted": Measure("q_crossfit", "paper", 1.0, shadows=_PAIRED),
-    "MIA score": Measure("mia_score", "confidence/trained", 0.5, two_sided=True),
-    "F / F₀": Measure("forgetting_quality_over_null", "", 1.0, retrained=True),
-    "final score": Measure("score", "", math.nan, retrained=True),
-    "efficacy": Measure("efficacy_median", "", math.nan, falling=True, each="efficacy", logarithmic=True),
-    "RULI privacy AUC": Measure("privacy_auc", "ruli", 0.5, two_sided=True, shadows=("ruli",)),
-    "RULI efficacy AUC": Measure("efficacy_auc", "ruli", 0.5, two_sided=True, retrained=True, shadows=("ruli",)),
-    "U-LiRA AUC": Measure("privacy_auc", "u_lira", 0.5, two_sided=True, shadows=("ruli",)),
-    "population AUC": Measure("privacy_auc", "population", 0.5, two_sided=True, shadows=("ruli",)),
-    "accuracy gap": Measure("accuracy_gap", "", 0.0, two_sided=True, part="role=forget", retrained=True),
-    "IC score": Measure("ic_score", "", 1.0),
-}
 PROPERTIES = (
     "grounding",
     "separation",
@@ -90,17 +38,8 @@ PROPERTIES = (
     "models",
 )
 
-
-@dataclass(frozen=True)
-class Made:
-    """How many models one method needs in a scenario of ``protocol``: ``trained``, and ``unlearned`` from these, the
-    defender's and the adversary's."""
-
-    protocol: str
-    trained: int
-    unlearned: int
-    shadow_trained: int = 0
-    shadow_unlearned: int = 0
+#: How a property is called that compares a measure with another one.
+WITH = "agreement with "
 
 
 def evaluate(
@@ -114,8 +53,10 @@ def evaluate(
     """
     found, broken = [], defaultdict(set)
     for row in rows:
-        if row["metric"] == "accuracy_gap" and "role=test" in row["setting"].split(";") and row["ci_low"] > BROKEN:
-            broken[row["scenario"]].add(row["method"])
+        if row["metric"] == "accuracy_gap" and row["ci_low"] > BROKEN:
+            parts = row["setting"].split(";")
+            if "role=test" in parts and not any(part.startswith("pair=") for part in parts):
+                broken[row["scenario"]].add(row["method"])
     for name, measure in MEASURES.items():
         of_scenario = defaultdict(list)
         for row in rows:
@@ -130,7 +71,7 @@ def evaluate(
                     {"measure": name, "property": what, "scenario": scenario, "value": estimate.value,
                      "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
                 )  # fmt: skip
-    return found
+    return found + _between(rows, common(found, "power"))
 
 
 def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
@@ -139,7 +80,8 @@ def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
     first scenario that has it."""
     shown: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
     for row in rows:
-        shown[row["measure"], row["property"]][row["scenario"]] = row
+        if row["property"] in PROPERTIES:
+            shown[row["measure"], row["property"]][row["scenario"]] = row
     main = {what: common(rows, what) for what in PROPERTIES}
     return {
         (measure, what): some.get(main[what]) or next(iter(some.values())) for (measure, what), some in shown.items()
@@ -169,24 +111,23 @@ def verdict(row: dict) -> str:
     return "good" if low > 0 else "bad" if high < 0 else ""
 
 
-def made(protocol: str, member: Membership) -> Made:
-    """The models of ``member``, all batches of a scenario together."""
-    first, _ = member.originals()
-    counts = [(int((~some).sum()), int(some.sum())) for some in (member.shadow[first], member.shadow)]
-    (trained, shadow_trained), (unlearned, shadow_unlearned) = counts
-    return Made(protocol, trained, unlearned, shadow_trained, shadow_unlearned)
-
-
-def models(measure: Measure, made: Made) -> Estimate:
-    """How many models have to be made to judge one method by a measure: a count, which is its own interval."""
-    adversary = made.protocol in measure.shadows
-    counts = {
-        "trained": made.trained + made.shadow_trained * adversary,
-        "unlearned": made.unlearned + made.shadow_unlearned * adversary,
-        "retrained": made.unlearned * measure.retrained,
-    }
-    total = float(sum(counts.values()))
-    return Estimate(total, total, total, int(total), ", ".join(f"{n} {kind}" for kind, n in counts.items() if n))
+def _between(rows: list[dict], scenario: str) -> list[dict]:
+    """Kendall's τ-b between the rankings of methods by every two measures in one scenario, as rows of `evaluate`."""
+    tables = {}
+    for name, measure in MEASURES.items():
+        table = _by_setting([row for row in rows if row["scenario"] == scenario and measure.reads(row)], ()).get((), {})
+        good = {m: float(measure.goodness(np.float64(row["value"]))) for m, row in table.items() if m not in CONTROLS}
+        tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
+    found = []
+    for one, other in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
+        both = [m for m in tables[one] if m in tables[other]]
+        if len(both) > 2:
+            tau = stats.kendall(x=[tables[one][m] for m in both], y=[tables[other][m] for m in both])
+            found.append(
+                {"measure": one, "property": WITH + other, "scenario": scenario, "value": tau.value,
+                 "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
+            )  # fmt: skip
+    return found
 
 
 def _properties(measure: Measure, rows: list[dict], budget: str, size: str, broken: set[str]):
@@ -212,12 +153,16 @@ Table = dict[str, dict]
 
 
 def _by_setting(rows: list[dict], axes: tuple[str, ...]) -> dict[tuple[tuple[str, str], ...], Table]:
-    """Setting as sorted (axis, value) pairs → method → row."""
+    """Setting as sorted (axis, value) pairs → method → row: the one that says least besides, the last of several."""
     tables: dict[tuple, Table] = defaultdict(dict)
+    besides: dict[tuple, int] = {}
     for row in rows:
         parts = tuple(sorted(tuple(part.split("=", 1)) for part in row["setting"].split(";") if "=" in part))
         kept = tuple(part for part in parts if part[0] in axes)
-        tables[kept][row["method"]] = row
+        more = len(parts) - len(kept)
+        if more <= besides.get((kept, row["method"]), more):
+            tables[kept][row["method"]] = row
+            besides[kept, row["method"]] = more
     return tables
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from unlearning import meta
+from unlearning import measures, meta
 from unlearning.artifacts import ArtifactError, Membership
 from unlearning.display import formats, matrix, style
 from unlearning.display import meta as display
@@ -80,6 +80,14 @@ def test_models_are_seeds_by_which_methods_are_ranked():
     of_seeds[0] = rows(high, metric="efficacy", attack="", setting="model=0")
     found = meta.evaluate([*median, *(row for one in of_seeds for row in one)])
     assert only(found, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
+
+
+def test_what_is_read_of_some_samples_only_is_not_taken_for_the_whole():
+    """RULI reads vulnerable samples apart, whichever comes first."""
+    whole = rows({"retrain": 0.5, "none": 0.7}, metric="privacy_auc", attack="ruli")
+    some = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", setting="target=vulnerable")
+    found = [only(meta.evaluate(table), "RULI privacy AUC", "grounding") for table in (whole + some, some + whole)]
+    assert [row["value"] for row in found] == [0.0, 0.0]
 
 
 def test_power_is_the_share_of_pairs_that_are_told_apart():
@@ -183,19 +191,19 @@ def test_models_are_counted_from_memberships():
     shadow = np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    made = meta.made("swap", member)
-    assert made == meta.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
-    counts = {name: meta.models(measure, made).value for name, measure in meta.MEASURES.items()}
+    made = measures.made("swap", member)
+    assert made == measures.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
+    counts = {name: measures.models(measure, made).value for name, measure in measures.MEASURES.items()}
     assert counts["MIA score"] == 1 + 4
     assert counts["Q"] == counts["MIA score"] + 2 + 2
     assert counts["F / F₀"] == counts["accuracy gap"] == counts["MIA score"] + 4
     assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
-    of_ruli = meta.models(meta.MEASURES["RULI efficacy AUC"], meta.made("ruli", member))
+    of_ruli = measures.models(measures.MEASURES["RULI efficacy AUC"], measures.made("ruli", member))
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 
 def test_the_cost_stands_beside_what_is_known_of_a_metric():
-    found = meta.evaluate(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": meta.Made("swap", 3, 3, 2, 2)})
+    found = meta.evaluate(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": measures.Made("swap", 3, 3, 2, 2)})
     assert only(found, "Q", "models")["value"] == 10
     assert not [row for row in meta.evaluate(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 
@@ -214,7 +222,7 @@ def several():
         table += rows(values, scenario="budget", setting=f"epsilon={budget}")
     table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
     table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
-    return meta.evaluate(table, made={"noisy": meta.Made("swap", 3, 3, 1, 1)})
+    return meta.evaluate(table, made={"noisy": measures.Made("swap", 3, 3, 1, 1)})
 
 
 def test_measures_are_compared_where_most_of_them_are():
@@ -248,6 +256,24 @@ def test_verdicts_on_measures(what, interval, told):
     assert meta.verdict({"property": what, "ci_low": interval[0], "ci_high": interval[1]}) == told
 
 
+def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():
+    order = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    falling = {m: 5 - value for m, value in order.items()}
+    swapped = {**order, "c": 4.0, "d": 3.0}  # one of six pairs the other way round: τ = 4/6
+    table = rows(order) + rows(falling, metric="efficacy_median", attack="") + rows(swapped, attack="extended")
+    table += rows({**falling, "retrain_control": 9.0}, metric="ic_score", attack="")
+    table += rows(falling, metric="q_crossfit", scenario="other")  # on other models
+    found = [row for row in meta.evaluate(table) if row["property"].startswith(meta.WITH)]
+    tau = {(row["measure"], row["property"].removeprefix(meta.WITH)): row["value"] for row in found}
+    assert tau["Q", "efficacy"] == tau["efficacy", "Q"] == 1
+    assert tau["Q", "Q, extended"] == pytest.approx(4 / 6)
+    assert tau["Q", "IC score"] == -1
+    assert {name for pair in tau for name in pair} == {"Q", "Q, extended", "efficacy", "IC score"}
+    assert {(row["n"], row["scenario"]) for row in found} == {(4, "noisy")}
+    between = display.sheets(meta.evaluate(table))[1]
+    assert [cell.text for cell in between.lines[0].cells] == ["·", "0.67", "1.00", "−1.00"]
+
+
 # ---------------------------------------------------------------- display
 
 
@@ -255,7 +281,7 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
         {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
     )
-    shown, by_scenario = display.sheets(meta.evaluate(table))
+    shown, *_, by_scenario = display.sheets(meta.evaluate(table))
     assert [line.label for line in shown.lines] == ["Q", "efficacy"]
     assert [line.section for line in by_scenario.lines] == ["noisy", "other"]
     assert [head.label for head in shown.heads] == ["grounding", "separation", "power"]
@@ -268,7 +294,7 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
 
 
 def test_the_table_says_what_is_read_on_other_models():
-    shown, _ = display.sheets(several())
+    shown, *_ = display.sheets(several())
     assert [line.label for line in shown.lines] == ["Q", "F / F₀", "efficacy"]
     groups = {head.label: head.group for head in shown.heads}
     assert (groups["power"], groups["monotonicity"], groups["models"]) == ("scenario noisy", "scenario budget", "")

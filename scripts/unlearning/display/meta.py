@@ -6,7 +6,7 @@ from pathlib import Path
 from unlearning.display.pivot import Cell, label, missing
 from unlearning.display.sheet import Entry, Head, Line, Sheet, decimals, entry
 from unlearning.files import checked
-from unlearning.meta import PROPERTIES, common, overview, verdict
+from unlearning.meta import PROPERTIES, WITH, common, overview, verdict
 
 COLUMNS = ("measure", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
 #: Heads that would be wider than what stands below them.
@@ -44,7 +44,7 @@ def elsewhere(rows: list[dict]) -> list[str]:
     """Measures of which the power, or whatever else they show, is read on models of their own."""
     spoken = overview(rows)
     found = []
-    for name in dict.fromkeys(row["measure"] for row in rows):
+    for name in dict.fromkeys(measure for measure, _ in spoken):
         own = [what for measure, what in spoken if measure == name]
         if all(spoken[name, what]["scenario"] != common(rows, what) for what in own):
             found.append(name)
@@ -54,7 +54,34 @@ def elsewhere(rows: list[dict]) -> list[str]:
 def sheets(rows: list[dict]) -> list[Sheet]:
     """The table over all scenarios, and where there are several, that of each scenario by itself."""
     scenarios = {row["scenario"] for row in rows}
-    return [_whole(rows), *([_by_scenario(rows)] if len(scenarios) > 1 else [])]
+    between = [row for row in rows if row["property"].startswith(WITH)]
+    return [
+        _whole(rows),
+        *([_between(between)] if between else []),
+        *([_by_scenario(rows)] if len(scenarios) > 1 else []),
+    ]
+
+
+def _between(rows: list[dict]) -> Sheet:
+    """A line and a column for each measure: whether they rank methods alike. Intervals are in the csv."""
+    names = list(dict.fromkeys(row["measure"] for row in rows))
+    cells = {(row["measure"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
+    lines = [
+        Line(one, tuple(_alone(cells.get((one, other))) if one != other else Entry("·") for other in names))
+        for one in names
+    ]
+    scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
+    reading = (
+        f"Kendall's τ between the rankings of up to {count} methods by every two metrics, on the same models, those "
+        f"of scenario {scenario}: 1 = the same ranking, 0 = unrelated, −1 = reversed."
+    )
+    return Sheet(
+        "meta-between", "Do metrics rank methods alike?", reading, "metric", tuple(map(Head, names)), tuple(lines)
+    )
+
+
+def _alone(cell: Cell | None) -> Entry:
+    return Entry("") if cell is None else entry(cell, 2, bare=True)
 
 
 def _whole(rows: list[dict]) -> Sheet:
@@ -84,7 +111,8 @@ def _by_scenario(rows: list[dict]) -> Sheet:
     """A section for each scenario; a property that it does not show is left blank."""
     found: dict[tuple[str, str], dict[str, dict]] = {}
     for row in rows:
-        found.setdefault((row["scenario"], row["measure"]), {})[row["property"]] = row
+        if row["property"] in PROPERTIES:
+            found.setdefault((row["scenario"], row["measure"]), {})[row["property"]] = row
     shown = [what for what in PROPERTIES if any(what in own for own in found.values())]
     places = {what: _places(what, [_cell(own[what]) for own in found.values() if what in own]) for what in shown}
     lines = []
