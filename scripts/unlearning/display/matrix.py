@@ -55,7 +55,7 @@ def draw(rows: list[dict]):
         if what in ("separation", "agreement over seeds", "agreement over sizes"):
             axis.axvline(0, color=style.MUTED, lw=0.7, zorder=0.5)
         where = "" if what == "models" else f"\n({common(rows, what).replace('_', ' ')})"
-        axis.set_title(title, size=7.5)
+        axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
         axis.set_yticks(range(len(names)), [_named(name, spoken) if name in far else name for name in names])
         axis.set_ylim(len(names) - 0.4, -0.6)

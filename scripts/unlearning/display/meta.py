@@ -143,7 +143,8 @@ def _places(what: str, cells: list[Cell]) -> int:
 def _entry(cell: Cell | None, places: int, row: dict | None, more: str = "") -> Entry:
     if cell is None:
         return Entry("")
-    shown = entry(cell if not cell.empty else missing(cell.note), places)
+    # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
+    shown = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
     return Entry(shown.text, (*shown.notes, *filter(None, [more])), verdict(row))
 
 
