@@ -17,7 +17,7 @@ from unlearning.streams import Rows
 #: classic works on modules of its own, in which nobody counts.
 METHODS = [name for name in plugins.names("methods") if name not in ("none", "initial", "classic")]
 
-BROKEN = '''"""Needs many rows."""
+CHOOSY = '''"""Needs many rows."""
 from unlearning.settings import Settings
 
 
@@ -108,13 +108,13 @@ def _whole(node, draws):
 
 def test_a_method_that_cannot_be_tried_counts_as_training_all_over(counter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("broken.py").write_text(BROKEN)
+    Path("choosy.py").write_text(CHOOSY)
     made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
                    recipe={"epochs": 9, "batch_size": 16},
-                   methods={"none": {}, "retrain": {}, "broken": {"file": "broken.py"}})  # fmt: skip
+                   methods={"none": {}, "retrain": {}, "choosy": {"file": "choosy.py"}})  # fmt: skip
     nodes, jobs, rates, _ = tried(made)
     found = {nodes[name]["settings"].get("method", "train"): (job, *rates[name]) for name, job in jobs.items()}
-    job, rate, note = found["broken"]
+    job, rate, note = found["choosy"]
     assert "too few rows" in note
     assert rate["step"] == 9 * found["retrain"][1]["step"] == 9.0
     assert forecast.seconds(job, rate) == pytest.approx(forecast.seconds(found["train"][0], found["train"][1]))
