@@ -70,6 +70,14 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
     assert [cell.value for cell in NUMBERS.pairs(unchanged, "q")] == pytest.approx([0.59, 0.6, 0.61])
 
 
+def test_the_numbers_of_pairs_are_those_of_the_pair_as_a_whole():
+    one = CASES[0]
+    gap = [row(one, "accuracy_gap", 0.1, 0.0, 0.2, setting=setting) for setting in ("pair=0;role=test", "role=test")]
+    numbers = Numbers([*ROWS, *gap], CASES)
+    assert len(numbers.pairs(one, "q")) == 3
+    assert numbers.pairs(one, "accuracy_gap") == []
+
+
 def test_methods_stand_with_none_first_and_the_retrained_last():
     assert pivot.methods(CASES) == [
         "none",

@@ -107,7 +107,8 @@ class Numbers:
 
     def pairs(self, case: dict, metric: str, attack: str = "") -> list[Cell]:
         """The number of every pair (or group) that was drawn, in order."""
-        numbers = sorted({int(r["setting"][5:]) for r in self.of(case) if r["setting"].startswith("pair=")})
+        settings = (r["setting"].partition("pair=") for r in self.of(case) if r["metric"] == metric)
+        numbers = sorted({int(number) for before, _, number in settings if not before and number.isdigit()})
         found = [self.cell(case, metric, attack, f"pair={number}") for number in numbers]
         return [cell for cell in found if not cell.empty]
 
