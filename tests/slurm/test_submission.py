@@ -3,16 +3,40 @@
 The cluster's partitions have the names that the profile has; nothing else in it is made for the tests.
 """
 
-import os
+import copy
 import shutil
 import subprocess
 from collections import Counter
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
 from cluster import Cluster
 from workplace import TINY, Workplace
+
+#: Takes as long as a test likes.
+PATIENT = '''"""Fine-tune, once a file called hold has gone."""
+
+import time
+from pathlib import Path
+
+from unlearning.bank import Bank
+from unlearning.optim import Optimiser
+from unlearning.streams import Rows, Stream
+
+
+class Options(Optimiser):
+    """The optimiser's settings."""
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Waits, then trains for an epoch."""
+    Path("begun").touch()
+    while Path("hold").exists():
+        time.sleep(0.1)
+    bank.fit(Stream(retain), optimiser=options, epochs=1, purpose="patient")
+'''
 
 #: Seconds between looks at the queue; jobs here take less, and the files of this machine are seen at once.
 IMPATIENT = ("--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "5")
@@ -60,14 +84,30 @@ def stage(job: dict[str, str]) -> str:
     return "_".join(job["Comment"].split("_")[:2])
 
 
-def test_a_submitted_study_ends_as_a_local_one_and_asks_for_what_it_needs(slurm, finished, tmp_path):
-    place = Workplace(finished.tree, tmp_path / "work")
+def prepare(place: Workplace) -> Workplace:
+    """The study that all tests here run, and its method's file."""
     place.folder.mkdir()
-    place.write(TINY)
+    (place.folder / "patient.py").write_text(PATIENT)
+    study = copy.deepcopy(TINY)
+    study["defaults"]["methods"] = {"none": {}, "retrain": {}, "patient": {"file": "patient.py"}}
+    place.write(study)
+    return place
+
+
+@pytest.fixture(scope="module")
+def local(tree, tmp_path_factory) -> Workplace:
+    """The study as this machine makes it without a cluster."""
+    place = prepare(Workplace(tree, tmp_path_factory.mktemp("local") / "work"))
+    place.run()
+    return place
+
+
+def test_a_submitted_study_ends_as_a_local_one_and_asks_for_what_it_needs(slurm, local, tmp_path):
+    place = prepare(Workplace(local.tree, tmp_path / "work"))
     first = len(slurm.jobs())
     with submitted(place, slurm) as run:
         run.wait(300)
-    assert place.contents() == finished.contents()
+    assert place.contents() == local.contents()
     jobs = slurm.jobs()[first:]
     assert {stage(job): asked(job) for job in jobs} == ASKED
     # Six scoring jobs are one submission.
@@ -79,24 +119,40 @@ def test_a_submitted_study_ends_as_a_local_one_and_asks_for_what_it_needs(slurm,
 
 
 @pytest.fixture
-def unfinished(finished, tmp_path) -> Workplace:
+def unfinished(local, tmp_path) -> Workplace:
     """The study without what one method made, and without all that follows from it."""
-    place = finished.copy(tmp_path / "work")
-    for folder in (*place.folder.glob("results/*/*-finetune-*"), place.folder / "results/tiny"):
+    place = local.copy(tmp_path / "work")
+    for folder in (*place.folder.glob("results/*/*-patient-*"), place.folder / "results/tiny"):
         shutil.rmtree(folder)
+    (place.folder / "begun").unlink()
     return place
 
 
 @contextmanager
 def disturbed(place: Workplace, cluster: Cluster):
-    """The unfinished study, submitted; its body runs when the one job with a GPU has begun its work."""
+    """The unfinished study, submitted; its body runs while the one job with a GPU is at work, which ends when the body
+    removes the file ``hold``. Gives the job's number and that file."""
     before = len(cluster.jobs())
+    hold = place.folder / "hold"
+    hold.touch()
     with submitted(place, cluster) as run:
-        at_work = "unlearn/*-finetune-*/log.txt"
-        cluster.until(lambda: place.find(at_work) or run.poll() is not None, "the method is at work")
+        begun = place.folder / "begun"
+        cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work")
         (job,) = cluster.jobs()[before:]
         assert job["JobState"] == "RUNNING", job
-        yield job["JobId"]
+        yield job["JobId"], hold
+        assert not hold.exists()
+
+
+def known(cluster: Cluster, job: str) -> dict[str, str]:
+    """What the controller knows of a job."""
+    (found,) = (one for one in cluster.jobs() if one["JobId"] == job)
+    return found
+
+
+def state(cluster: Cluster, job: str) -> tuple[str, str]:
+    """(state, restarts) of a job."""
+    return known(cluster, job)["JobState"], known(cluster, job)["Restarts"]
 
 
 def history(cluster: Cluster, first: str) -> list[tuple[str, str]]:
@@ -104,11 +160,13 @@ def history(cluster: Cluster, first: str) -> list[tuple[str, str]]:
     return [(stage(job), job["JobState"]) for job in cluster.jobs() if int(job["JobId"]) >= int(first)]
 
 
-def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time(slurm, finished, unfinished):
+def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time(slurm, local, unfinished):
     """By Snakemake's retries, within the same run."""
-    with disturbed(unfinished, slurm) as job:
+    with disturbed(unfinished, slurm) as (job, hold):
         slurm.call("scancel", job)
-    assert unfinished.contents() == finished.contents()
+        slurm.until(lambda: state(slurm, job)[0] == "CANCELLED", "the job is cancelled")
+        hold.unlink()
+    assert unfinished.contents() == local.contents()
     assert history(slurm, job) == [
         ("rule_unlearn", "CANCELLED"), ("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")
     ]  # fmt: skip
@@ -116,24 +174,28 @@ def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time(slurm, fin
     assert asked(again) == ("gpu", 1, 2 * 8000, 2 * 240)
 
 
-def test_a_job_whose_node_goes_down_runs_again_when_it_is_back(slurm, finished, unfinished):
+def test_a_job_whose_node_goes_down_runs_again_when_it_is_back(slurm, local, unfinished):
     """By SLURM itself, which puts the job back into its queue; Snakemake's run does not notice."""
-    with disturbed(unfinished, slurm) as job:
+    with disturbed(unfinished, slurm) as (job, hold):
         slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DOWN", "Reason=test")
-        slurm.until(lambda: "down" in slurm.call("sinfo", "-h", "-o", "%T"), "the node is down")
+        slurm.until(lambda: state(slurm, job)[0] != "RUNNING", "the job has lost its node")
         slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
-    assert unfinished.contents() == finished.contents()
+        slurm.until(lambda: state(slurm, job) == ("RUNNING", "1"), "the job runs again")
+        hold.unlink()
+    assert unfinished.contents() == local.contents()
     assert history(slurm, job) == [("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")]
-    assert next(one["Restarts"] for one in slurm.jobs() if one["JobId"] == job) == "1"
 
 
-def test_a_run_outlives_the_controller(slurm, finished, unfinished):
-    """The job works on while slurmctld is dead, and the one that is started in its place learns how it ended."""
+def test_a_run_outlives_the_controller(slurm, local, unfinished):
+    """The job is at work while slurmctld dies, and the one that is started in its place learns how it ends."""
     saved = slurm.root / "state/job_state"
-    with disturbed(unfinished, slurm) as job:
-        begun = os.stat(unfinished.find("unlearn/*-finetune-*/log.txt")[0]).st_mtime
-        slurm.until(lambda: saved.exists() and saved.stat().st_mtime > begun - 5, "the controller's memory is on disk")
+    with disturbed(unfinished, slurm) as (job, hold):
+        # What it has not written down when it dies, it has never known: that the job runs, for example.
+        started = datetime.fromisoformat(known(slurm, job)["StartTime"]).timestamp()
+        slurm.until(lambda: saved.exists() and saved.stat().st_mtime > started + 1, "the controller has taken notes")
         slurm.kill_controller()
+        slurm.until(lambda: "DOWN" in slurm.call("scontrol", "ping", check=False), "the controller is gone")
         slurm.start_controller()
-    assert unfinished.contents() == finished.contents()
+        hold.unlink()
+    assert unfinished.contents() == local.contents()
     assert history(slurm, job) == [("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")]
