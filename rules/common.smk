@@ -63,3 +63,16 @@ def asked():
     if not targets and workflow.dag_settings.targets:
         return []
     return [study for name, study in SYSTEMS.items() if name in targets] or [STUDY]
+
+
+def to_forecast():
+    """All nodes, and how many jobs run at once, on how many GPUs."""
+    from unlearning import forecast
+
+    local = workflow.local_exec
+    return {
+        "study": STUDY,
+        "nodes": forecast.nodes(PLAN),
+        "slots": workflow.cores if local else workflow.resource_settings.nodes,
+        "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,
+    }
