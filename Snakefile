@@ -65,7 +65,7 @@ onstart:
     from unlearning import forkserver, progress
 
     if workflow.local_exec and not GPU:
-        forkserver.start()
+        forkserver.start(models=bool(PLAN.nodes["train"]))
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 

@@ -1,26 +1,28 @@
 """Calls a script's function with what its rule names, and writes down what it took."""
 
+import sys
+
+from unlearning import forkserver
+
+if hasattr(sys.modules["__main__"], "snakemake"):
+    forkserver.hand_over()  # before anything large is imported, by this file or by the script
+
 import inspect
 import json
 import logging
 import os
 import platform
 import resource
-import sys
 import time
 import traceback
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from unlearning import forkserver
 from unlearning.files import sha256, write_json
 
 PACKAGES = ("torch", "torchvision", "transformers", "opacus", "adversarial-robustness-toolbox", "numpy", "scipy",
             "scikit-learn", "pandas", "snakemake")  # fmt: skip
-
-if hasattr(sys.modules["__main__"], "snakemake"):
-    forkserver.hand_over()  # now, before the script imports anything large
 
 
 def script(function: Callable) -> Callable:

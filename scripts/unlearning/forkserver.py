@@ -24,7 +24,8 @@ from importlib import import_module
 from pathlib import Path
 
 #: Slow to import, and read by many jobs. Nothing of ours: a job reads our files as they are when it starts.
-LIBRARIES = ("torch", "torch.func", "safetensors.torch", "scipy.special", "pydantic", "snakemake.script")
+OF_MODELS = ("torch", "torch.func", "safetensors.torch")
+OF_NUMBERS = ("snakemake.script", "numpy", "pydantic", "scipy.special", "matplotlib.figure")
 
 #: The environment variable that tells scripts where the server listens, and for which interpreter.
 DOOR = "UNLEARNING_FORKSERVER"
@@ -35,11 +36,12 @@ FORKED = "forked"
 _server: subprocess.Popen | None = None
 
 
-def start() -> None:
+def start(models: bool = True) -> None:
     """Start the server of this run, and tell scripts by the environment; it ends with this process.
 
-    Does nothing on systems other than Linux, where forks are not safe, or where no folder can be written.
-    UNLEARNING_FORKSERVER=0 prevents it. Not for jobs that use a GPU.
+    ``models``: whether jobs have any; without, torch is not imported. Does nothing on systems other than Linux,
+    where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0 prevents it. Not for jobs that
+    use a GPU.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(DOOR) == "0":
@@ -51,14 +53,14 @@ def start() -> None:
     program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); from unlearning import forkserver; "
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forkserver.serve({folder!r})"],
+        [sys.executable, "-c", f"{program}forkserver.serve({folder!r}, {models!r})"],
         stdin=subprocess.PIPE, env={**os.environ, **one},
     )  # fmt: skip
     os.environ[DOOR] = f"{sys.prefix}:{folder}"
 
 
-def serve(folder: str) -> None:
-    """Import `LIBRARIES`, then fork for everyone who asks, until standard input is closed. Removes ``folder``."""
+def serve(folder: str, models: bool) -> None:
+    """Import the libraries, then fork for everyone who asks, until standard input is closed. Removes ``folder``."""
     path = sys.path[2:]  # without the current folder and ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the jobs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks vanish by themselves
@@ -66,7 +68,7 @@ def serve(folder: str) -> None:
         with _short(folder) as short:
             door.bind(f"{short}/door")
         door.listen(64)
-        for library in LIBRARIES:
+        for library in (*(OF_MODELS if models else ()), *OF_NUMBERS):
             with suppress(ImportError):  # a job that needs it will say so
                 import_module(library)
         while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
