@@ -46,35 +46,38 @@ def start(models: bool = True) -> None:
     global _server
     if sys.platform != "linux" or os.environ.get(DOOR) == "0":
         return
+    door = socket.socket(socket.AF_UNIX)
     try:
         folder = tempfile.mkdtemp(prefix="unlearning-")  # nobody else may enter
+        with _short(folder) as short:
+            door.bind(f"{short}/door")
     except OSError:
         return
+    door.listen(64)  # from now on nobody is turned away, though the first ones wait
     program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); from unlearning import forkserver; "
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forkserver.serve({folder!r}, {models!r})"],
-        stdin=subprocess.PIPE, env={**os.environ, **one},
+        [sys.executable, "-c", f"{program}forkserver.serve({door.fileno()}, {folder!r}, {models!r})"],
+        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **one},
     )  # fmt: skip
+    door.close()
     os.environ[DOOR] = f"{sys.prefix}:{folder}"
 
 
-def serve(folder: str, models: bool) -> None:
-    """Import the libraries, then fork for everyone who asks, until standard input is closed. Removes ``folder``."""
+def serve(door: int, folder: str, models: bool) -> None:
+    """Import the libraries, then fork for everyone who asks at ``door``, a socket's handle, until standard input is
+    closed. Removes ``folder``."""
     path = sys.path[2:]  # without the current folder and ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the jobs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks vanish by themselves
-    with socket.socket(socket.AF_UNIX) as door:
-        with _short(folder) as short:
-            door.bind(f"{short}/door")
-        door.listen(64)
-        for library in (*(OF_MODELS if models else ()), *OF_NUMBERS):
-            with suppress(ImportError):  # a job that needs it will say so
-                import_module(library)
-        while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
-            client, _ = door.accept()
+    for library in (*(OF_MODELS if models else ()), *OF_NUMBERS):
+        with suppress(ImportError):  # a job that needs it will say so
+            import_module(library)
+    with socket.socket(fileno=door) as listening:
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            client, _ = listening.accept()
             if os.fork() == 0:
-                door.close()
+                listening.close()
                 _run(client, path)
             client.close()
     shutil.rmtree(folder, ignore_errors=True)
