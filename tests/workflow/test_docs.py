@@ -64,7 +64,7 @@ def number(found: list[dict], method: str, metric: str, attack: str = "") -> flo
 
 
 def test_every_page_is_followed_below():
-    pages = ["add_a_method", "add_an_attack", "cluster", "own_data", "tutorial"]
+    pages = ["add_a_method", "add_an_attack", "cluster", "efficacy", "own_data", "tutorial"]
     assert sorted(page.stem for page in DOCS.glob("*.md")) == pages
 
 

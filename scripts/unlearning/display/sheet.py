@@ -109,10 +109,13 @@ def finer(own: int, other: int) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit."""
+    """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit.
+
+    With a fixed number of decimals, whatever is smaller is 0: the rounding error of a sum is no finding.
+    """
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value and not 1e-4 <= abs(value) < 1e5:
+    if abs(value) >= 1e5 or (places == SIGNIFICANT and 0 < abs(value) < 1e-4):
         return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
     if places == SIGNIFICANT:
         places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
