@@ -24,8 +24,8 @@ from importlib import import_module
 from pathlib import Path
 
 #: Slow to import, and read by many jobs. Nothing of ours: a job reads our files as they are when it starts.
-OF_MODELS = ("torch", "torch.func", "safetensors.torch")
 OF_NUMBERS = ("snakemake.script", "numpy", "pydantic", "scipy.special", "matplotlib.figure")
+OF_MODELS = ("torch", "torch.func", "safetensors.torch")
 
 #: The environment variable that tells scripts where the server listens, and for which interpreter.
 DOOR = "UNLEARNING_FORKSERVER"
@@ -65,21 +65,32 @@ def start(models: bool = True) -> None:
 
 
 def serve(door: int, folder: str, models: bool) -> None:
-    """Import the libraries, then fork for everyone who asks at ``door``, a socket's handle, until standard input is
-    closed. Removes ``folder``."""
+    """Import the libraries, and fork for everyone who asks at ``door``, a socket's handle, until standard input is
+    closed. Who comes early gets a fork with what is there. Removes ``folder``."""
     path = sys.path[2:]  # without the current folder and ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the jobs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks vanish by themselves
-    for library in (*(OF_MODELS if models else ()), *OF_NUMBERS):
-        with suppress(ImportError):  # a job that needs it will say so
-            import_module(library)
     with socket.socket(fileno=door) as listening:
-        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
-            client, _ = listening.accept()
-            if os.fork() == 0:
-                listening.close()
-                _run(client, path)
-            client.close()
+
+        def open_for(seconds: float | None) -> bool:
+            """Fork for everyone who is waiting, or comes within so many seconds; whether the run goes on."""
+            while ready := select.select([listening, sys.stdin], [], [], seconds)[0]:
+                if sys.stdin in ready:
+                    return False
+                client, _ = listening.accept()
+                if os.fork() == 0:
+                    listening.close()
+                    _run(client, path)
+                client.close()
+            return True
+
+        for library in (*OF_NUMBERS, *(OF_MODELS if models else ())):
+            with suppress(ImportError):  # a job that needs it will say so
+                import_module(library)
+            if not open_for(0):
+                break
+        else:
+            open_for(None)
     shutil.rmtree(folder, ignore_errors=True)
 
 

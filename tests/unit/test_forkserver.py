@@ -16,12 +16,13 @@ PREAMBLE = f"import sys; sys.path.append({SCRIPTS!r})\nfrom unlearning import fo
 
 
 @pytest.fixture(scope="module")
-def server():
+def server(tmp_path_factory):
     before = dict(os.environ)
     os.environ.pop(forkserver.DOOR, None)
     forkserver.start()
     if forkserver._server is None:
         pytest.skip("this is not Linux")
+    ready(tmp_path_factory.mktemp("ready"))
     yield forkserver._server
     forkserver._server.stdin.close()
     forkserver._server.wait()
@@ -35,6 +36,14 @@ def begin(folder: Path, text: str) -> subprocess.Popen:
     path.write_text(PREAMBLE + text)
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, str(path), "one", "two"], cwd=folder, text=True, **streams)
+
+
+def ready(folder: Path) -> None:
+    """Wait until the server has imported all."""
+    for _ in range(200):
+        if begin(folder, "print('safetensors.torch' in sys.modules)").communicate()[0] == "True\n":
+            return
+    pytest.fail("the server never imported what it should")
 
 
 def living(pid: int) -> bool:
