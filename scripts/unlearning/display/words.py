@@ -93,6 +93,7 @@ METRICS = {
         "probability of membership",
         "lower",
         "Mean probability of membership that an attack gives to the forgotten samples. Retraining is the yardstick.",
+        wide=True,
     ),
     "efficacy_auc": Meaning(
         "efficacy AUC",
