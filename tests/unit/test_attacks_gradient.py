@@ -95,7 +95,6 @@ def test_only_where_the_attack_is_asked_do_models_keep_the_norms_of_all_rows():
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     """method → (case, folder) of the scenario that asks the attack, all made."""
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("run")
     made = planned()
     with pytest.MonkeyPatch.context() as patch:

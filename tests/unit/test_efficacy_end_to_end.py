@@ -34,7 +34,6 @@ STUDY = {
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     """(scenario, fraction, method) → (case, folder), all made."""
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("run")
     made = plan.make(study.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:

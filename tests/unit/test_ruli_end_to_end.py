@@ -64,7 +64,6 @@ def script(stage: str):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The plan, and the folder in which all of it was made."""
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("run")
     found = plan.make(study.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:
