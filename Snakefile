@@ -61,6 +61,9 @@ rule all:
         rules.headline.output.text.format(study=STUDY),
 
 
+include: "rules/systems.smk"
+
+
 onstart:
     from unlearning import forkserver, progress
 

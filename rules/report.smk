@@ -196,15 +196,3 @@ rule figures:
     input:
         figures_of(STUDY),
     localrule: True
-
-
-for system, study in SYSTEMS.items():
-
-    rule:
-        """One system of evaluation by itself: what the study does with its protocols."""
-        name:
-            system
-        input:
-            rules.report.output.html.format(study=study),
-            rules.headline.output.text.format(study=study),
-        localrule: True

@@ -56,6 +56,16 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
     assert "Nothing to be done" in place.run("swap").stdout
 
 
+def test_a_protocol_may_be_called_like_a_stage(finished, tmp_path):
+    place = finished.copy(tmp_path / "work")
+    shutil.copy(place.tree / "scripts/unlearning/protocols/swap.py", place.folder / "train.py")
+    own = {**TINY["defaults"]["protocol"], "name": "train", "file": "train.py"}
+    place.write({**TINY, "defaults": {**TINY["defaults"], "protocol": own}})
+    assert {"splits", "train", "report"} <= set(place.planned())
+    place.run("--config", "only=[train]", "--until", "splits")
+    assert len(place.find("splits/*-train-*/spec.json")) == 1
+
+
 def test_files_that_were_touched_in_any_order_are_not_made_again(place):
     paths = place.find("**/*")
     random.Random(0).shuffle(paths)
