@@ -67,6 +67,11 @@ include: "rules/systems.smk"
 onstart:
     from unlearning import forkserver, progress
 
+    # Under a limit to jobs per second, Snakemake looks for jobs once a second more for every job so far: a thousand
+    # times a second in a large study. So its default is lifted; a limit that somebody set is kept.
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
     if workflow.local_exec and not GPU:
         forkserver.start(models=bool(PLAN.nodes["train"]))
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})

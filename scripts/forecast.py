@@ -48,11 +48,17 @@ def took(spec: Path) -> dict:
 
 
 def starting(script: str) -> float:
-    """Seconds of a processor from the call of Python until a stage's script has imported what it needs, or in a run
-    whose jobs are forks, until it has one."""
-    large = "snakemake.script" if os.environ.get(forkserver.DOOR) == forkserver.FORKED else script
+    """Seconds of a processor from the call of Python until a stage's script has imported what it needs; of a fork, in
+    a run whose jobs are forks."""
+    if os.environ.get(forkserver.SWITCH) == forkserver.FORKED:
+        started = time.perf_counter()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        return time.perf_counter() - started
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", f"import {large}"], cwd=source.SCRIPTS, check=True)
+    subprocess.run([sys.executable, "-c", f"import {script}"], cwd=source.SCRIPTS, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

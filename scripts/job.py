@@ -1,18 +1,12 @@
 """Calls a script's function with what its rule names, and writes down what it took."""
 
-import sys
-
-from unlearning import forkserver
-
-if hasattr(sys.modules["__main__"], "snakemake"):
-    forkserver.hand_over()  # before anything large is imported, by this file or by the script
-
 import inspect
 import json
 import logging
 import os
 import platform
 import resource
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -42,7 +36,7 @@ def script(function: Callable) -> Callable:
     for group in (job.wildcards, job.params, job.output, job.input):
         known |= dict(group.items())
     names = inspect.signature(function).parameters
-    started = time.perf_counter()
+    started, used = time.perf_counter(), time.process_time()
     try:
         returned = function(**{name: known[name] for name in names if name in known})
     except Exception as error:
@@ -52,8 +46,10 @@ def script(function: Callable) -> Callable:
         sentence = str(error) if expected else f"{type(error).__name__}: {error} (a defect; traceback in {job.log[0]})"
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
+    seconds = time.perf_counter() - started
+    logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
     if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
-        write_json(job.output.spec, spec(job, returned or {}, time.perf_counter() - started))
+        write_json(job.output.spec, spec(job, returned or {}, seconds))
     return function
 
 

@@ -1,11 +1,12 @@
-"""Jobs on this machine start in a copy of one process that has imported the large libraries already.
+"""Jobs on this machine start in a copy of one process that has imported everything already.
 
 Importing torch takes seconds, and most jobs of a small study take less. So a run starts one server, which imports and
-waits; a job's script asks it for a fork of itself, in which the script then runs as it would by itself: with its own
-arguments, folder, environment, output, time and memory. Where there is no server, or none that fits, a script runs
-where it is. Nothing that a job computes can depend on this.
+waits; Snakemake asks it for a fork of itself, in which the job's script then runs as it would by itself: with its own
+arguments, folder, environment, output, time and memory. A job that needs something else, and every job where there is
+no server, is started in the ordinary way. Nothing that a job computes can depend on this.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -23,28 +24,32 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-#: Slow to import, and read by many jobs. Nothing of ours: a job reads our files as they are when it starts.
+#: Slow to import, and read by many jobs.
 OF_NUMBERS = ("snakemake.script", "numpy", "pydantic", "scipy.special", "matplotlib.figure")
 OF_MODELS = ("torch", "torch.func", "safetensors.torch")
 
-#: The environment variable that tells scripts where the server listens, and for which interpreter.
-DOOR = "UNLEARNING_FORKSERVER"
+#: The environment variable that does without a server, if it is 0.
+SWITCH = "UNLEARNING_FORKSERVER"
 
 #: Its value in a fork.
 FORKED = "forked"
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+SCRIPTS = Path(__file__).parents[1]
 
 _server: subprocess.Popen | None = None
 
 
 def start(models: bool = True) -> None:
-    """Start the server of this run, and tell scripts by the environment; it ends with this process.
+    """Start the server of this run, and let Snakemake run scripts by it; it ends with this process.
 
     ``models``: whether jobs have any; without, torch is not imported. Does nothing on systems other than Linux,
     where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0 prevents it. Not for jobs that
     use a GPU.
     """
     global _server
-    if sys.platform != "linux" or os.environ.get(DOOR) == "0":
+    if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
         return
     door = socket.socket(socket.AF_UNIX)
     try:
@@ -54,19 +59,71 @@ def start(models: bool = True) -> None:
     except OSError:
         return
     door.listen(64)  # from now on nobody is turned away, though the first ones wait
-    program = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); from unlearning import forkserver; "
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning import forkserver; "
     _server = subprocess.Popen(
         [sys.executable, "-c", f"{program}forkserver.serve({door.fileno()}, {folder!r}, {models!r})"],
-        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **one},
+        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **ONE_THREAD},
     )  # fmt: skip
     door.close()
-    os.environ[DOOR] = f"{sys.prefix}:{folder}"
+    _lead_scripts_to(folder)
+
+
+def _lead_scripts_to(folder: str) -> None:
+    """Have Snakemake run Python scripts in forks of the server in ``folder``; what a fork cannot give, as ever.
+
+    Snakemake has no setting for this, so it replaces a method: starting an interpreter that does no more than to read
+    Snakemake's own modules would take a tenth of the default study.
+    """
+    from snakemake.script import PythonScript
+
+    by_itself = PythonScript.execute_script
+
+    def execute_script(self, fname: str, edit: bool = False) -> None:
+        elsewhere = self.conda_env or self.container_img or self.env_modules or self.shadow_dir or self.bench_record
+        code = None
+        if not (edit or elsewhere) and self.threads == 1:
+            temporary = self.resources.get("tmpdir")
+            code = run(folder, [fname], {**ONE_THREAD, "TMPDIR": temporary} if temporary else ONE_THREAD)
+        if code is None:
+            by_itself(self, fname, edit)
+        elif code:
+            raise subprocess.CalledProcessError(code, f"{sys.executable} {fname}")
+
+    PythonScript.execute_script = execute_script
+
+
+def run(folder: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+    """Have a fork of the server in ``folder`` run a script, the first of ``arguments``, and wait for it.
+
+    ``environment`` is added to this process's own. Returns how the script ended; None if nobody answers.
+    """
+    added = {**environment, SWITCH: FORKED}
+    request = {"arguments": arguments, "folder": os.getcwd(), "environment": {**os.environ, **added}}
+    with socket.socket(socket.AF_UNIX) as server:
+        try:
+            with _short(folder) as short:
+                server.connect(f"{short}/door")
+            text = json.dumps(request).encode()
+            server.sendall(len(text).to_bytes(8, "big") + text)
+        except OSError:
+            return None
+        try:
+            answer = server.recv(1)
+        except OSError:
+            answer = b""
+    if not answer:
+        reason = "the job's process was killed, perhaps for want of memory"
+        print(f"\n{arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
+    return answer[0] if answer else 1
 
 
 def serve(door: int, folder: str, models: bool) -> None:
-    """Import the libraries, and fork for everyone who asks at ``door``, a socket's handle, until standard input is
-    closed. Who comes early gets a fork with what is there. Removes ``folder``."""
+    """Import what jobs need, and fork for everyone who asks at ``door``, a socket's handle, until standard input is
+    closed. Who comes early gets a fork with what is there. Removes ``folder``.
+
+    Of ours, that is what the scripts import: jobs run the code that was there when the run began, by which the plan has
+    named their files.
+    """
     path = sys.path[2:]  # without the current folder and ours
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the jobs
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks vanish by themselves
@@ -84,40 +141,18 @@ def serve(door: int, folder: str, models: bool) -> None:
                 client.close()
             return True
 
-        for library in (*OF_NUMBERS, *(OF_MODELS if models else ())):
+        scripts = [file.stem for file in SCRIPTS.glob("*.py")] if models else []
+        for module in (*OF_NUMBERS, *(OF_MODELS if models else ()), *scripts):
             with suppress(ImportError):  # a job that needs it will say so
-                import_module(library)
+                import_module(module)
+            for script in scripts:
+                sys.modules.pop(script, None)  # a job reads its own
             if not open_for(0):
                 break
         else:
+            gc.freeze()  # forks need not look for garbage among all this
             open_for(None)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def hand_over() -> None:
-    """Let a fork of the server run this script, wait for it and end as it ended; return if there is no server."""
-    prefix, _, folder = os.environ.get(DOOR, "").rpartition(":")
-    if prefix != sys.prefix:
-        return
-    request = {"arguments": sys.argv, "folder": os.getcwd(), "environment": {**os.environ, DOOR: FORKED}}
-    server = socket.socket(socket.AF_UNIX)
-    try:
-        with _short(folder) as short:
-            server.connect(f"{short}/door")
-        text = json.dumps(request).encode()
-        socket.send_fds(server, [len(text).to_bytes(8, "big")], [0, 1, 2])
-        server.sendall(text)
-    except OSError:
-        server.close()
-        return
-    try:
-        answer = server.recv(1)
-    except OSError:
-        answer = b""
-    if not answer:
-        print(f"\n{sys.argv[0]}: the job's process was killed, perhaps for want of memory\n", file=sys.stderr)
-    sys.stderr.flush()
-    os._exit(answer[0] if answer else 1)
 
 
 def _run(client: socket.socket, path: list[str]) -> None:
@@ -126,21 +161,16 @@ def _run(client: socket.socket, path: list[str]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     code = 1
     try:
-        size, streams, _, _ = socket.recv_fds(client, 8, 3)
-        text = b""
-        while len(text) < int.from_bytes(size, "big"):
+        size, text = int.from_bytes(client.recv(8), "big"), b""
+        while len(text) < size:
             text += client.recv(1 << 16)
         request = json.loads(text)
-        for own, stream in enumerate(streams):
-            os.dup2(stream, own)
-            os.close(stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the server's own says when the run ends
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
         script = request["arguments"][0]
         sys.argv, sys.path[:] = request["arguments"], [str(Path(script).parent), *path]
-        for name in [name for name in sys.modules if name.partition(".")[0] == "unlearning"]:
-            del sys.modules[name]
         threading.Thread(target=_end_with, args=(client,), daemon=True).start()
         runpy.run_path(script, run_name="__main__")
         code = 0

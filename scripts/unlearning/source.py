@@ -9,9 +9,6 @@ from unlearning.files import sha256
 
 SCRIPTS = Path(__file__).parents[1]
 
-#: How a job's process starts has no part in what the job makes.
-APART = ("unlearning.forkserver",)
-
 
 class _Bare(ast.NodeTransformer):
     """Drops docstrings."""
@@ -55,7 +52,7 @@ def _packages(path: Path) -> tuple[str, ...]:
 
 
 def modules(*files: Path) -> dict[Path, str]:
-    """``files`` and every module of the library that they import, directly or not, but `APART`: path → normalised text.
+    """``files`` and every module of the library that they import, directly or not: path → normalised text.
 
     Raises SyntaxError for a file that is not Python and OSError for one that cannot be read.
     """
@@ -67,8 +64,7 @@ def modules(*files: Path) -> dict[Path, str]:
             continue
         status = path.stat()
         seen[path], imported = _parsed(path, (status.st_mtime_ns, status.st_size))
-        names = (name for name in (*_packages(path), *imported) if name not in APART)
-        todo += [found for name in names for found in _files(name)]
+        todo += [found for name in (*_packages(path), *imported) for found in _files(name)]
     return seen
 
 

@@ -6,44 +6,57 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from snakemake.script import PythonScript
 
 from unlearning import forkserver
 
-SCRIPTS = str(Path(forkserver.__file__).parents[1])
-PREAMBLE = f"import sys; sys.path.append({SCRIPTS!r})\nfrom unlearning import forkserver\nforkserver.hand_over()\n"
+#: A process that starts a server as a run does, waits until all is imported, and then does as it is told.
+RUN = f"""
+import os, sys
+sys.path.append({str(forkserver.SCRIPTS)!r})
+from types import SimpleNamespace
+from snakemake.script import PythonScript
+from unlearning import forkserver
+
+def script(name, **changed):
+    plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
+    PythonScript.execute_script(SimpleNamespace(**{{**plain, "threads": 1, "resources": {{}}, **changed}}), name)
+
+forkserver.start()
+with open("ready.py", "w") as file:
+    file.write("import sys; sys.exit('unlearning.workshop' not in sys.modules)")
+while True:
+    try:
+        script("ready.py")
+        break
+    except Exception:
+        pass
+print(forkserver._server.pid, flush=True)
+"""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    before = dict(os.environ)
-    os.environ.pop(forkserver.DOOR, None)
-    forkserver.start()
-    if forkserver._server is None:
-        pytest.skip("this is not Linux")
-    ready(tmp_path_factory.mktemp("ready"))
-    yield forkserver._server
-    forkserver._server.stdin.close()
-    forkserver._server.wait()
-    os.environ.clear()
-    os.environ.update(before)
+class Run:
+    """A run in ``folder``: ``told`` is what it does once its server is ready."""
+
+    def __init__(self, folder: Path, told: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUN + told], cwd=folder, text=True, env=environment(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.server = int(self.process.stdout.readline())
+
+    def ended(self) -> tuple[str, str]:
+        """What it said until its end, and of what it complained."""
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        self.process.wait()
+        return out, err
 
 
-def begin(folder: Path, text: str) -> subprocess.Popen:
-    """Start a script that hands over and then does ``text``."""
-    path = folder / "job.py"
-    path.write_text(PREAMBLE + text)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, str(path), "one", "two"], cwd=folder, text=True, **streams)
-
-
-def ready(folder: Path) -> None:
-    """Wait until the server has imported all."""
-    for _ in range(200):
-        if begin(folder, "print('safetensors.torch' in sys.modules)").communicate()[0] == "True\n":
-            return
-    pytest.fail("the server never imported what it should")
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != forkserver.SWITCH}
 
 
 def living(pid: int) -> bool:
@@ -54,23 +67,52 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
-def test_a_script_is_itself_in_a_fork(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("OF_THE_JOB", "a value")
-    said = "import os; print(os.getpid(), os.getppid(), 'torch' in sys.modules, os.getcwd(), sys.argv, __name__, "
-    job = begin(tmp_path, f"{said}os.environ['OF_THE_JOB'])")
-    out, err = job.communicate()
-    pid, ppid, *rest = out.split(maxsplit=3)
-    assert int(pid) != job.pid
-    assert int(ppid) == server.pid
-    assert rest == ["True", f"{tmp_path} ['{tmp_path}/job.py', 'one', 'two'] __main__ a value\n"]
-    assert (job.returncode, err) == (0, "")
+def gone(pid: int) -> bool:
+    """Whether a process ends within half a minute."""
+    for _ in range(3000):
+        if not living(pid):
+            return True
+        time.sleep(0.01)
+    return False
 
 
-def test_without_a_server_or_with_that_of_another_interpreter_a_script_runs_where_it_is(tmp_path, monkeypatch):
-    for door in ("", "0", f"{sys.prefix}:{tmp_path}/nowhere", f"/another/python:{tmp_path}"):
-        monkeypatch.setenv(forkserver.DOOR, door)
-        job = begin(tmp_path, "import os; print(os.getpid(), 'torch' in sys.modules)")
-        assert job.communicate() == (f"{job.pid} False\n", "")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are not safe on other systems")
+
+
+def test_a_script_is_itself_in_a_fork(tmp_path):
+    said = "import os, sys; print(os.getppid(), os.getcwd(), sys.argv, __name__, os.environ['OF_THE_JOB'], "
+    (tmp_path / "job.py").write_text(f"{said}'torch' in sys.modules, os.environ['TMPDIR'], sys.stdin.read())")
+    run = Run(tmp_path, "os.environ['OF_THE_JOB'] = 'a value'\nscript('job.py', resources={'tmpdir': '/elsewhere'})")
+    out, err = run.ended()
+    assert out == f"{run.server} {tmp_path} ['job.py'] __main__ a value True /elsewhere \n"
+    assert (run.process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize("special", ["threads=2", "shadow_dir='there'", "conda_env='here'", "bench_record=1"])
+def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
+    by_itself = "PythonScript.execute_script = lambda self, fname, edit=False: print('as ever', fname)\n"
+    told = RUN.replace("forkserver.start()", f"{by_itself}forkserver.start()") + f"script('job.py', {special})"
+    run = subprocess.run(
+        [sys.executable, "-c", told], cwd=tmp_path, text=True, env=environment(), capture_output=True, check=True
+    )
+    assert run.stdout.splitlines()[1:] == ["as ever job.py"]
+
+
+def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
+    before = PythonScript.execute_script
+    monkeypatch.setenv(forkserver.SWITCH, "0")
+    forkserver.start()
+    assert PythonScript.execute_script is before
+    assert forkserver._server is None
+
+
+def test_a_script_starts_as_ever_where_nobody_answers(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(PythonScript, "execute_script", lambda self, fname, edit=False: started.append(fname))
+    forkserver._lead_scripts_to(str(tmp_path))
+    plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
+    PythonScript.execute_script(SimpleNamespace(**plain, threads=1, resources={}), "job.py")
+    assert started == ["job.py"]
 
 
 @pytest.mark.parametrize(
@@ -78,57 +120,42 @@ def test_without_a_server_or_with_that_of_another_interpreter_a_script_runs_wher
     [("sys.exit(3)", 3, ""), ("sys.exit('why')", 1, "why"), ("1 / 0", 1, "ZeroDivisionError"), ("pass", 0, ""),
      ("import os; os.kill(os.getpid(), 9)", 1, "was killed")],
 )  # fmt: skip
-def test_a_script_ends_as_it_would_by_itself(server, tmp_path, end, code, words):
-    job = begin(tmp_path, f"print('said')\nsys.stdout.flush()\n{end}")
-    out, err = job.communicate()
-    assert (out, job.returncode) == ("said\n", code)
+def test_a_script_ends_as_it_would_by_itself(tmp_path, end, code, words):
+    (tmp_path / "job.py").write_text(f"import sys\nprint('said')\nsys.stdout.flush()\n{end}")
+    told = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
+    out, err = Run(tmp_path, f"{told}    print(error.returncode)").ended()
+    assert out == "said\n" + (f"{code}\n" if code else "")
     assert words in err
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_script_takes_its_fork_along(server, tmp_path, how):
-    job = begin(tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(600)")
-    fork = int(job.stdout.readline())
-    assert parent(fork) == server.pid
-    job.send_signal(how)
-    job.communicate()
-    for _ in range(1000):
-        if not living(fork):
-            break
-        time.sleep(0.01)
-    assert not living(fork)
+def test_a_killed_run_takes_server_and_jobs_along(tmp_path, how):
+    (tmp_path / "job.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    run = Run(tmp_path, "script('job.py')")
+    fork = int(run.process.stdout.readline())
+    assert parent(fork) == run.server
+    run.process.send_signal(how)
+    run.ended()
+    assert gone(fork)
+    assert gone(run.server)
 
 
-def test_a_job_reads_our_files_as_they_are_when_it_starts(server, tmp_path):
-    said = "print([name for name in sys.modules if name.startswith('unlearning')])"
-    job = begin(tmp_path, f"import unlearning.keyed\n{said}")
-    names = job.communicate()[0]
-    assert "unlearning.keyed" in names
-    assert "unlearning.bank" not in names
+def test_a_run_that_ends_leaves_nothing(tmp_path):
+    said = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/door'), sep='\\n')"
+    run = Run(tmp_path, said)
+    doors = run.ended()[0].split()
+    assert gone(run.server)
+    assert doors
+    assert any(not Path(door).parent.exists() for door in doors)
 
 
-def test_the_server_has_one_thread_so_that_forks_are_safe(server, tmp_path):
-    begin(tmp_path, "").communicate()  # its imports are done
-    assert len(list(Path(f"/proc/{server.pid}/task").iterdir())) == 1
+def test_a_job_runs_the_code_with_which_the_run_began(tmp_path):
+    """The scripts themselves are read anew: a fork has what they import, and no modules of their names."""
+    names = "[name for name in ('unlearning.bank', 'train', 'job', 'data') if name in sys.modules]"
+    (tmp_path / "job.py").write_text(f"import sys; print({names})")
+    assert Run(tmp_path, "script('job.py')").ended()[0] == "['unlearning.bank']\n"
 
 
-def test_the_server_ends_with_the_process_that_started_it(tmp_path):
-    text = f"import sys; sys.path.append({SCRIPTS!r})\nfrom unlearning import forkserver as f\nf.start()\n"
-    text += "import os; print(f._server.pid, os.environ[f.DOOR].rpartition(':')[2], flush=True)\nimport time\n"
-    environment = {name: value for name, value in os.environ.items() if name != forkserver.DOOR}
-    run = subprocess.Popen(
-        [sys.executable, "-c", f"{text}time.sleep(600)"], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    line = run.stdout.readline()
-    if not line:
-        pytest.skip("this is not Linux")
-    pid, folder = line.split()
-    assert living(int(pid))
-    run.kill()
-    run.communicate()
-    for _ in range(3000):
-        if not living(int(pid)):
-            break
-        time.sleep(0.01)
-    assert not living(int(pid))
-    assert not Path(folder).exists()
+def test_the_server_has_one_thread_so_that_forks_are_safe(tmp_path):
+    (tmp_path / "job.py").write_text("import os; print(len(os.listdir(f'/proc/{os.getppid()}/task')))")
+    assert Run(tmp_path, "script('job.py')").ended()[0] == "1\n"
