@@ -21,7 +21,7 @@ STAGES = ("import", "data", "splits", "train", "selection", "unlearn", "attack",
 SCRIPT_OF = {"import": "import_logits"}  # import is a word of Python
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Node:
     """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
 
@@ -88,6 +88,12 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@functools.cache
+def _read(text: str) -> dict[str, Any]:
+    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
+    return json.loads(text)
 
 
 def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -166,7 +172,7 @@ class _Scenario:
             }
             nodes[name] = Node(
                 # In the order of the key: Snakemake takes settings in another order for other settings.
-                stage, name, json.loads(json.dumps(settings, sort_keys=True)),
+                stage, name, _read(json.dumps(settings, sort_keys=True)),
                 {role: found[0] if role == "data" else found for role, found in paths.items() if found},
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
                 place or {},
