@@ -1,0 +1,121 @@
+"""Nothing that learns or unlearns mixes what lies on a device with what lies in main memory.
+
+Torch's `meta` device stands for a GPU: it has shapes and no numbers, so it is everywhere, and every operation can be
+asked where its operands are. Numbers that come back (`Tensor.cpu`) are zeros here; what they are on a real GPU is
+tested where there is one, in test_lanes.py and test_bank.py.
+"""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, trained, unlearned
+from test_lanes import fit
+from unlearning import lanes, plugins, updates
+
+#: Operations that move numbers between devices.
+MOVES = ("aten::_to_copy", "aten::copy_")
+
+
+class OnePlace(TorchDispatchMode):
+    """Raises RuntimeError for an operation on tensors of several devices. Single numbers may come from anywhere, and
+    what lies on the device may be indexed from main memory."""
+
+    def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        name, used = operation._schema.name, arguments
+        if "index" in name and isinstance(arguments[1], (list, tuple)) and arguments[0].is_meta:
+            used = (arguments[0], *arguments[2:])
+        tensors = [leaf for leaf in tree_leaves((used, keywords)) if isinstance(leaf, torch.Tensor) and leaf.ndim]
+        places = {tensor.device.type for tensor in tensors}
+        if len(places) > 1 and name not in MOVES:
+            raise RuntimeError(f"{operation} has operands on {' and '.join(sorted(places))}")
+        return operation(*arguments, **(keywords or {}))
+
+
+@pytest.fixture(autouse=True)
+def numbers_come_back_as_zeros(monkeypatch):
+    really = torch.Tensor.cpu
+    monkeypatch.setattr(
+        torch.Tensor, "cpu", lambda self: torch.zeros(self.shape, dtype=self.dtype) if self.is_meta else really(self)
+    )
+
+
+def moved(bank):
+    """The bank on the device, as `Bank.create` puts it there."""
+    bank.device = "meta"
+    bank.model.to("meta")
+    for own in (bank.parameters, bank.buffers, bank.updates or {}):
+        own.update({name: value.to("meta") for name, value in own.items()})
+    bank.x, bank.labels = bank.x.to("meta"), bank.labels.to("meta")
+    return bank
+
+
+def on_device(build):
+    backend = "stacked" if build is mlp else "serial"
+    return moved(trained(build, SEEDS[:3], backend=backend))
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+@pytest.mark.parametrize("name", plugins.names("methods"))
+def test_methods_unlearn_where_the_models_are(name, build):
+    bank = on_device(build)
+    with OnePlace():
+        after = unlearned(bank, name)
+    assert {value.device.type for value in (after.parameters | after.buffers).values()} == {"meta"}
+
+
+@pytest.mark.parametrize("augment", ["none", "crop_flip"])
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_training_stays_where_the_models_are(build, augment):
+    if build is mlp and augment != "none":
+        return
+    bank = on_device(build)
+    bank.recipe = bank.recipe.model_copy(update={"augment": augment})
+    with OnePlace():
+        recorded = bank.train(rows(bank.seeds)[1], record=masks(bank.seeds)[1])
+    assert {value.device.type for value in (bank.parameters | recorded).values()} == {"meta"}
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_lanes_stay_where_the_models_are(build, monkeypatch):
+    def descend(parameters, gradients, velocity, *, lr, **settings):
+        """Instead of torch's fused kernel, which has no form without numbers."""
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.sub_(lr * gradient)
+
+    monkeypatch.setattr(updates, "sgd", descend)
+    bank = moved(fresh(build, SEEDS[:3], backend="stacked" if build is mlp else "serial"))
+    bank.model.train()
+    with OnePlace():
+        lanes.run(fit(bank, augment=build is conv), bank.engine.groups(len(bank)))
+    assert {value.device.type for value in bank.parameters.values()} == {"meta"}
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_readings_come_from_where_the_models_are(build):
+    bank = on_device(build)
+    forget, _ = rows(bank.seeds)
+    with OnePlace():
+        assert {value.device.type for value in bank.gradient(forget).values()} == {"meta"}
+        assert bank.squared_norms(forget).is_meta
+        for labels in ("observed", "model"):
+            assert all(value.is_meta for value in bank.squared_gradients(forget, labels=labels).values())
+        assert bank.logits().shape[:2] == (3, len(bank.x))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda here, there: here @ there,
+        lambda here, there: there + here,
+        lambda here, there: torch.nn.functional.linear(there, here),
+        lambda here, there: torch.nn.functional.cross_entropy(there, here[0].long()),
+        lambda here, there: torch.cat([here, there]),
+        lambda here, there: here[there.long()],
+    ],
+)
+def test_a_mixture_would_be_seen(operation):
+    """The last is an index on the device into main memory, which a GPU refuses; the other way round it is allowed."""
+    with pytest.raises((RuntimeError, IndexError)), OnePlace():
+        operation(torch.ones(2, 2), torch.ones(2, 2, device="meta"))
