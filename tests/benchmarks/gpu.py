@@ -1,6 +1,7 @@
 """Models per hour on a GPU: an ordinary loop against the bank, in one run, beside what the card can do at all.
 
     python tests/benchmarks/gpu.py --data data [--network resnet18] [--epochs 50] [--models 8] [--in-flight 1 2 4 8]
+                                    [--compile] [--accuracy]
 
 Both ways train on random halves of CIFAR-10 (25,000 images) with batches of 128, SGD .1/.9/5e-4, a cosine
 schedule, random crops and flips. The ordinary way is torchvision's ResNet-18 in its CIFAR form (or our ResNet-20),
@@ -8,7 +9,8 @@ a DataLoader with transforms and two workers, single precision, one model after 
 alike, so it runs ``--ordinary-epochs`` of them unless ``--accuracy`` asks for whole models. The card's ceiling is a
 large matrix product in bfloat16 on random numbers. Prints models per hour, TFLOP/s by the operations of the
 network's convolutions and linear layers (three times those of the forward pass), the share of the ceiling and the
-test accuracy. ```--device cpu --samples 128 --epochs 1 --network resnet20`` tries the script without a GPU.
+test accuracy. With ``--compile`` the bank is measured a second time with networks that torch's compiler has fused;
+no study does this yet. ``--device cpu --samples 128 --epochs 1 --network resnet20`` tries the script without a GPU.
 """
 
 import argparse
@@ -27,8 +29,9 @@ from torch.utils.data import DataLoader, Dataset
 
 from unlearning import plugins
 from unlearning.bank import Bank
+from unlearning.engine import Serial, State, forward_one, images_last
 from unlearning.recipe import Recipe
-from unlearning.streams import Rows
+from unlearning.streams import Rows, Stream
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 NETWORKS = {"resnet18": ("resnet18", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
@@ -49,6 +52,18 @@ class Images(Dataset):
 
     def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
         return self.change(self.x[i]), int(self.y[i])
+
+
+class Compiled(Serial):
+    """One model at a time, its layers fused by torch's compiler; what that takes is paid before the clock runs."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__(model)
+        self.run = torch.compile(forward_one, dynamic=False)
+
+    def forward(self, parameters: State, buffers: State, x: torch.Tensor) -> torch.Tensor:
+        own, statistics = ({name: value[0] for name, value in state.items()} for state in (parameters, buffers))
+        return self.run(self.model, own, statistics, images_last(x[0])).unsqueeze(0)
 
 
 def network(name: str) -> nn.Module:
@@ -130,11 +145,19 @@ def ordinary(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, epochs: i
     return seconds, accuracy(logits[None], test_y)[0]
 
 
-def banked(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, device: str) -> tuple[float, list[float]]:
+def banked(
+    name: str, data: tuple, rows: np.ndarray, recipe: Recipe, device: str, fused: bool
+) -> tuple[float, list[float]]:
     """(seconds for each model, test accuracies) of ``rows`` [models, samples] trained as one bank."""
     x, y, test_x, test_y = data
     every, labels = np.concatenate([x, test_x]), np.concatenate([y, test_y])
     bank = Bank.create(lambda: network(name), every, labels, range(len(rows)), recipe=recipe, device=device)
+    if fused:
+        bank.engine = Compiled(bank.model)
+        # An epoch of full batches and a smaller one, so that both are compiled.
+        few = rows[:1, : recipe.batch_size + rows.shape[1] % recipe.batch_size]
+        bank.copy().fit(Stream(Rows(np.repeat(few, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up",
+                        augment=recipe.augment == "crop_flip")  # fmt: skip
     start = settled(device)
     bank.train(Rows(rows))
     seconds = (settled(device) - start) / len(rows)
@@ -157,6 +180,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--compile", action="store_true", help="also with networks fused by torch's compiler")
     parser.add_argument("--accuracy", action="store_true", help="train the ordinary models to their end")
     a = parser.parse_args()
     source = plugins.load("data", "cifar10")
@@ -175,7 +199,7 @@ def main() -> None:
         faster = "" if base is None else f", {base / seconds:.1f} times the ordinary loop"
         spread = statistics.stdev(right) if len(right) > 1 else float("nan")
         print(
-            f"{way:24} {seconds:8.1f} s per model, {3600 / seconds:7.1f} models per hour, {rate:6.1f} TFLOP/s, "
+            f"{way:28} {seconds:8.1f} s per model, {3600 / seconds:7.1f} models per hour, {rate:6.1f} TFLOP/s, "
             f"{100 * rate / top:4.1f} % of the ceiling{faster}; accuracy {statistics.mean(right):.2f} ± {spread:.2f} %",
             flush=True,
         )
@@ -184,9 +208,11 @@ def main() -> None:
     runs = [ordinary(a.network, data, rows[m], recipe, epochs, a.device) for m in range(a.models if a.accuracy else 1)]
     base = statistics.median(seconds for seconds, _ in runs) * a.epochs
     tell(f"ordinary ({epochs} epochs)", base, [right for _, right in runs], None)
-    for count in a.in_flight:
-        os.environ["UNLEARNING_IN_FLIGHT"] = str(count)
-        tell(f"bank, {count} in flight", *banked(a.network, data, rows, recipe, a.device), base)
+    for fused in (False, True)[: 1 + a.compile]:
+        for count in a.in_flight:
+            os.environ["UNLEARNING_IN_FLIGHT"] = str(count)
+            way = f"bank, {count} in flight" + (", compiled" if fused else "")
+            tell(way, *banked(a.network, data, rows, recipe, a.device, fused), base)
 
 
 if __name__ == "__main__":
