@@ -3,12 +3,17 @@
 from job import script
 from unlearning import plugins
 from unlearning.artifacts import Data, Membership
+from unlearning.data import copies_across, duplicates
 from unlearning.selection import Selection
 
 
 @script
 def splits(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None = None) -> dict:
-    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it."""
+    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it.
+
+    The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
+    is kept cannot be forgotten.
+    """
     protocol = plugins.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
@@ -20,4 +25,15 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
         ]
     )
     drawn.write(membership)
-    return {"models": len(drawn.seed), "forget": int(drawn.forget[0].sum()), "train": int(drawn.train[0].sum())}
+    groups = duplicates(samples.x)
+    copies = {
+        "forgotten": int(drawn.forget.sum()),
+        "forgotten_kept": copies_across(groups, drawn.forget, drawn.retain),
+        "forgotten_heldout": copies_across(groups, drawn.forget, drawn.heldout),
+        "heldout": int(drawn.heldout.sum()),
+        "heldout_trained": copies_across(groups, drawn.heldout, drawn.train),
+    }
+    return {
+        "models": len(drawn.seed), "forget": int(drawn.forget[0].sum()), "train": int(drawn.train[0].sum()),
+        "copies": copies,
+    }  # fmt: skip

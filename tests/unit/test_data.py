@@ -313,3 +313,27 @@ def test_duplicates_agree_with_pairwise_comparison():
     groups = [tuple(g.tolist()) for g in data.duplicates(x)]
     assert set(groups) == expected
     assert groups == sorted(groups)
+
+
+def test_copies_across_roles_are_counted_model_by_model():
+    """Rows 0, 1, 2 are equal, and so are 3, 4; of each role by hand."""
+    groups = [np.array([0, 1, 2]), np.array([3, 4])]
+    forget = np.array([[1, 1, 0, 1, 0, 1], [0, 0, 0, 0, 1, 0]], bool)
+    retain = np.array([[0, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 1]], bool)
+    assert data.copies_across(groups, forget, retain) == 2  # rows 0 and 1 of the first model
+    assert data.copies_across(groups, retain, forget) == 1
+    assert data.copies_across(groups, forget, forget) == 2  # each of the two is the other's copy, none its own
+    assert data.copies_across(groups, forget, ~forget) == 4
+    assert data.copies_across([], forget, retain) == 0
+
+
+def test_copies_across_roles_agree_with_pairwise_comparison():
+    rng = np.random.default_rng(2)
+    x = rng.integers(2, size=(40, 4)).astype(np.float32)
+    role = rng.integers(3, size=(5, 40))
+    equal = (x[:, None] == x[None]).all(2) & ~np.eye(40, dtype=bool)
+    for of, among in [(0, 1), (1, 2), (2, 2)]:
+        expected = sum(
+            bool((equal[i] & (role[m] == among)).any()) for m in range(5) for i in np.flatnonzero(role[m] == of)
+        )
+        assert data.copies_across(data.duplicates(x), role == of, role == among) == expected > 0

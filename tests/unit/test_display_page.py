@@ -97,6 +97,12 @@ def rendered(tmp_path_factory):
              "tables": [table], "figures": [figure], "captions": captions,
              "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
              "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]}}  # fmt: skip
+    counts = {"forgotten": 900, "forgotten_kept": 7, "forgotten_heldout": 0, "heldout": 900, "heldout_trained": 0}
+    doubled = {"data": {"duplicates": {"groups": 4, "train_test_pairs": 0}}, "splits": {"copies": counts}}
+    for name, spec in doubled.items():
+        write_json(folder / f"{name}.json", spec)
+    copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
+    order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), published="",
         template=str(ROOT / "resources/page/page.html"), stylesheet=str(ROOT / "resources/page/page.css"),
@@ -160,6 +166,13 @@ def test_the_page_says_what_differs_and_how_to_compute_one_number_again(rendered
     words = " ".join("".join(seen.text).split())
     assert "<code>recipe.lr</code></th><td>0.1</td><td>0.2</td>" in rendered[0]
     assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in words
+
+
+def test_exact_copies_stand_beside_the_controls(rendered):
+    text, _ = rendered
+    section = text[text.index('<section id="controls">') : text.index('<section id="cost">')]
+    assert "the model goes on knowing what it was asked to forget" in section
+    assert '<td class="bad">7 of 900</td>' in section
 
 
 def test_captions_are_text_but_for_their_emphasis():

@@ -140,3 +140,16 @@ def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
     """Every pair (training row, test row) within the ``groups`` of ``duplicates``: int64 [pairs, 2]."""
     pairs = [(i, j) for group in groups for i in group[part[group] == 0] for j in group[part[group] == 1]]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -> int:
+    """How many samples of one role have an exact copy in another, summed over models.
+
+    ``of`` and ``among`` bool [models, samples] say who is in the two roles, ``groups`` as ``duplicates`` gives them. A
+    sample is no copy of itself.
+    """
+    count = 0
+    for group in groups:
+        others = among[:, group].sum(1, keepdims=True) - among[:, group]
+        count += int((of[:, group] & (others > 0)).sum())
+    return count

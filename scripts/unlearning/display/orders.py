@@ -122,8 +122,20 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "figures": [_without_files(figure(plan, name)) for name in study.figures],
         "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
         "edges": edges(plan),
+        "copies": copies(plan),
         "code": code("report"),
     }
+
+
+def copies(plan: Plan) -> list[dict[str, Any]]:
+    """Of every scenario at every setting, the specs that count samples which occur more than once."""
+    found = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            specs = {"data": _spec(case.data), "splits": [_spec(path) for path in case.splits]}
+            place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
+            found.setdefault(tuple(place.values()), {**place, **specs})
+    return list(found.values())
 
 
 def metrics(plan: Plan) -> list[str]:

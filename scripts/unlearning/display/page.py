@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from unlearning.display import dag, embed, grid, ledger, pivot, style, verdicts, words
+from unlearning.display import copies, dag, embed, grid, ledger, pivot, style, verdicts, words
 from unlearning.display import meta as worth
 from unlearning.display.formats import spans
 from unlearning.display.pivot import Numbers
@@ -43,6 +43,7 @@ def render(
         "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
         "figures": [_figure(wish, files) for wish in order["figures"]],
         "controls": controls(numbers),
+        "copies": _copies(order["copies"]),
         "dag": Markup(dag.across(boxes, edges) + dag.down(boxes, edges)),
         "cost": {
             "sheets": [_sheet(sheet) for sheet in ledger.sheets(rows, order["cost"])],
@@ -220,6 +221,12 @@ def _worth(files: dict[str, str]) -> dict:
         "figure": _downloads("meta", files, FIGURE_FILES),
         **_downloads("meta", files, TABLE_FILES),
     }
+
+
+def _copies(order: list[dict]) -> dict:
+    """What was found of samples that occur more than once: a sentence, and a table if there are any."""
+    found = copies.sheet(copies.read(order))
+    return {"reading": found.reading if found else copies.NONE, "sheet": _sheet(found) if found else None}
 
 
 def _sheet(sheet: Sheet) -> dict:

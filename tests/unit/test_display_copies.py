@@ -1,0 +1,58 @@
+"""Samples that occur more than once: counted when memberships are drawn, shown beside the controls."""
+
+import numpy as np
+
+import splits as stage
+from unlearning.artifacts import Data, Membership
+from unlearning.display import copies
+from unlearning.files import write_json
+
+
+def place(folder, scenario, groups, *batches):
+    """A place of an order, and the specs it names; ``batches``: (forgotten, kept, heldout copies) of each."""
+    specs = [folder / scenario / str(number) / "spec.json" for number in range(len(batches))]
+    for spec, (forgotten, kept, heldout) in zip(specs, batches, strict=True):
+        counts = {"forgotten": forgotten, "forgotten_kept": kept, "forgotten_heldout": 0, "heldout": 2000,
+                  "heldout_trained": heldout}  # fmt: skip
+        write_json(spec, {"copies": counts})
+    data = folder / scenario / "data.json"
+    write_json(data, {"duplicates": {"groups": groups, "train_test_pairs": 1}})
+    return {"scenario": scenario, "setting": "", "data": str(data), "splits": [str(spec) for spec in specs]}
+
+
+def test_counts_of_all_batches_are_added(tmp_path):
+    order = [place(tmp_path, "clean", 1200, (500, 3, 0), (500, 4, 0)), place(tmp_path, "none", 0, (10, 0, 0))]
+    sheet = copies.sheet(copies.read(order))
+    (line,) = sheet.lines
+    assert line.label == "clean"
+    assert [entry.text for entry in line.cells] == ["1,200", "1", "7 of 1,000", "0 of 1,000", "0 of 4,000"]
+    assert [entry.tone for entry in line.cells] == ["", "", "bad", "good", "good"]
+
+
+def test_nothing_is_shown_where_nothing_occurs_twice(tmp_path):
+    assert copies.sheet(copies.read([place(tmp_path, "none", 0, (10, 0, 0))])) is None
+    assert copies.sheet(copies.read([])) is None
+
+
+def test_the_stage_counts_what_a_comparison_of_all_pairs_counts(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(256, size=(120, 1, 3, 3), dtype=np.uint8)
+    x[60:90] = x[:30]
+    y, part = rng.integers(3, size=120), (np.arange(120) >= 100).astype(np.uint8)
+    paths = {name: str(tmp_path / f"{name}.npz") for name in ("data", "membership")}
+    Data(x, y, part, y, np.arange(120), 3).write(paths["data"])
+    options = {"alpha": 0.25, "pairs": 2, "models_per_split": 1}
+    settings = {"protocol": "swap", "options": options, "blocks": [0, 1], "population": "pairs", "seed": 0}
+    facts = stage.splits(**paths, settings=settings, place={"file": None})
+    drawn = Membership.read(paths["membership"])
+    equal = (x.reshape(120, 1, -1) == x.reshape(1, 120, -1)).all(2) & ~np.eye(120, dtype=bool)
+
+    def counted(of, among):
+        return sum(int((equal[of[m]][:, among[m]].any(1)).sum()) for m in range(len(drawn.seed)))
+
+    assert facts["copies"] == {
+        "forgotten": int(drawn.forget.sum()), "forgotten_kept": counted(drawn.forget, drawn.retain),
+        "forgotten_heldout": counted(drawn.forget, drawn.heldout),
+        "heldout": int(drawn.heldout.sum()), "heldout_trained": counted(drawn.heldout, drawn.train),
+    }  # fmt: skip
+    assert facts["copies"]["forgotten_kept"] > 0
