@@ -72,8 +72,8 @@ onstart:
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
-    if workflow.local_exec and not GPU:
-        forkserver.start(models=bool(PLAN.nodes["train"]))
+    if workflow.local_exec:
+        forkserver.start(models=bool(PLAN.nodes["train"]) and not GPU)
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning import curvature
-from unlearning.engine import Serial, Stacked, State, choose, forward_one
+from unlearning.engine import Serial, Stacked, State, choose, forward_one, repeatable
 from unlearning.files import ArtifactError, checked, node_of, replacing, same_node
 from unlearning.fitting import Fit, Penalty
 from unlearning.keyed import seed_of
@@ -182,8 +182,12 @@ class Bank:
         return parameters, {k: v[model].clone() for k, v in self.buffers.items()}
 
     @torch.no_grad()
+    @repeatable()
     def logits(self, index: np.ndarray | None = None, chunk: int = 2048) -> np.ndarray:
-        """Logits float32 [models, rows, classes] in evaluation mode, without augmentation."""
+        """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
+
+        The same weights give the same bits every time, by which a method is found out that changes nothing.
+        """
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
         out = []

@@ -5,6 +5,9 @@ one wins where a step is too small to keep the processor busy (a small MLP on a 
 one where a single model fills the caches (convolutions on a CPU).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
@@ -29,6 +32,18 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor) -> Tensor:
     """Logits [batch, classes] of a single model with the given weights; updates ``buffers`` in place."""
     return functional_call(model, {**parameters, **buffers}, (x,))
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Convolutions on a GPU that give the same bits whenever they are asked, for readings that are compared."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
 
 
 def _room(models: int, rows: int, columns: int, like: Tensor) -> Tensor:

@@ -28,6 +28,9 @@ from pathlib import Path
 OF_NUMBERS = ("snakemake.script", "numpy", "pydantic", "scipy.special", "matplotlib.figure")
 OF_MODELS = ("torch", "torch.func", "safetensors.torch")
 
+#: Scripts that import the latter.
+WITH_MODELS = ("train", "unlearn")
+
 #: The environment variable that does without a server, if it is 0.
 SWITCH = "UNLEARNING_FORKSERVER"
 
@@ -44,9 +47,9 @@ _server: subprocess.Popen | None = None
 def start(models: bool = True) -> None:
     """Start the server of this run, and let Snakemake run scripts by it; it ends with this process.
 
-    ``models``: whether jobs have any; without, torch is not imported. Does nothing on systems other than Linux,
-    where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0 prevents it. Not for jobs that
-    use a GPU.
+    ``models``: whether forks have any; without, torch is not imported. Jobs that use a GPU start as ever. Does nothing
+    on systems other than Linux, where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0
+    prevents it.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
@@ -81,7 +84,7 @@ def _lead_scripts_to(folder: str) -> None:
     def execute_script(self, fname: str, edit: bool = False) -> None:
         elsewhere = self.conda_env or self.container_img or self.env_modules or self.shadow_dir or self.bench_record
         code = None
-        if not (edit or elsewhere) and self.threads == 1:
+        if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
             temporary = self.resources.get("tmpdir")
             code = run(folder, [fname], {**ONE_THREAD, "TMPDIR": temporary} if temporary else ONE_THREAD)
         if code is None:
@@ -141,7 +144,7 @@ def serve(door: int, folder: str, models: bool) -> None:
                 client.close()
             return True
 
-        scripts = [file.stem for file in SCRIPTS.glob("*.py")] if models else []
+        scripts = [file.stem for file in SCRIPTS.glob("*.py") if models or file.stem not in WITH_MODELS]
         for module in (*OF_NUMBERS, *(OF_MODELS if models else ()), *scripts):
             with suppress(ImportError):  # a job that needs it will say so
                 import_module(module)

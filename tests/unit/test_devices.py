@@ -1,16 +1,17 @@
 """Nothing that learns or unlearns mixes what lies on a device with what lies in main memory.
 
 Torch's `meta` device stands for a GPU: it has shapes and no numbers, so it is everywhere, and every operation can be
-asked where its operands are. Numbers that come back (`Tensor.cpu`) are zeros here; what they are on a real GPU is
-tested where there is one, in test_lanes.py and test_bank.py.
+asked where its operands are. Numbers that come back (`Tensor.cpu`) are zeros there; what they are on a real GPU is
+tested where there is one, here and in test_lanes.py.
 """
 
+import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, trained, unlearned
+from bank_cases import SEEDS, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from test_lanes import fit
 from unlearning import lanes, plugins, updates
 
@@ -33,6 +34,11 @@ class OnePlace(TorchDispatchMode):
         return operation(*arguments, **(keywords or {}))
 
 
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+#: Few steps, because a training of many is chaotic: rounding errors grow until models differ.
+SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
+
+
 @pytest.fixture(autouse=True)
 def numbers_come_back_as_zeros(monkeypatch):
     really = torch.Tensor.cpu
@@ -41,13 +47,13 @@ def numbers_come_back_as_zeros(monkeypatch):
     )
 
 
-def moved(bank):
+def moved(bank, device="meta"):
     """The bank on the device, as `Bank.create` puts it there."""
-    bank.device = "meta"
-    bank.model.to("meta")
+    bank.device = device
+    bank.model.to(device)
     for own in (bank.parameters, bank.buffers, bank.updates or {}):
-        own.update({name: value.to("meta") for name, value in own.items()})
-    bank.x, bank.labels = bank.x.to("meta"), bank.labels.to("meta")
+        own.update({name: value.to(device) for name, value in own.items()})
+    bank.x, bank.labels = bank.x.to(device), bank.labels.to(device)
     return bank
 
 
@@ -119,3 +125,42 @@ def test_a_mixture_would_be_seen(operation):
     """The last is an index on the device into main memory, which a GPU refuses; the other way round it is allowed."""
     with pytest.raises((RuntimeError, IndexError)), OnePlace():
         operation(torch.ones(2, 2), torch.ones(2, 2, device="meta"))
+
+
+@GPU
+@pytest.mark.parametrize("build", [mlp, conv])
+@pytest.mark.parametrize("name", plugins.names("methods"))
+def test_methods_on_a_gpu_agree_with_the_processor(name, build):
+    backend = "stacked" if build is mlp else "serial"
+    known = plugins.load("methods", name).Options.model_fields
+    short = {option: value for option, value in SHORT.items() if option in known}
+    here, there = (trained(build, SEEDS[:3], backend=backend, dtype=torch.float64) for _ in range(2))
+    here, there = (unlearned(bank, name, **short) for bank in (here, moved(there, "cuda")))
+    for own in (there.parameters, there.buffers):
+        own.update({key: value.cpu() for key, value in own.items()})
+    assert largest_gap(here, there) < 1e-6  # learning rates are rounded to single precision there
+
+
+@GPU
+def test_logits_from_a_gpu_repeat_themselves_and_agree_with_the_processor(monkeypatch):
+    bank = trained(conv, SEEDS[:3], backend="serial", dtype=torch.float64)
+    here = bank.logits()
+    moved(bank, "cuda")
+    there = []
+    for benchmark in (False, True):
+        monkeypatch.setattr(torch.backends.cudnn, "benchmark", benchmark)
+        there += [bank.logits(), bank.logits(np.arange(7))]
+    assert abs(there[0] - here).max() < 1e-5
+    assert np.array_equal(there[0], there[2])
+    assert np.array_equal(there[1], there[3])
+
+
+def test_repeatable_convolutions_are_asked_for_only_while_logits_are_read(monkeypatch):
+    cudnn, seen = torch.backends.cudnn, []
+    monkeypatch.setattr(cudnn, "benchmark", True)
+    bank = trained(conv, SEEDS[:2], backend="serial")
+    really = bank.state
+    bank.state = lambda model: (seen.append((cudnn.benchmark, cudnn.deterministic)), really(model))[1]
+    bank.logits()
+    assert seen == [(False, True)] * 2
+    assert (cudnn.benchmark, cudnn.deterministic) == (True, False)

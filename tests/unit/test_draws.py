@@ -46,7 +46,7 @@ def test_sizes_are_those_of_the_files(name, tmp_path, monkeypatch):
         path = node.outputs["membership"]
         said = splits_script.splits(node.inputs["data"], path, node.settings, node.place, chosen)
         sizes = draws.sizes(node.name)
-        assert {part: sizes[part] for part in said} == said
+        assert {part: sizes[part] for part in ("models", "forget", "train")}.items() <= said.items()
         assert sizes["originals"] == len(Membership.read(path).originals()[0])
         assert sizes["bytes"] == pytest.approx(Path(path).stat().st_size, rel=0.1, abs=3000)
 

@@ -88,7 +88,9 @@ def test_a_script_is_itself_in_a_fork(tmp_path):
     assert (run.process.returncode, err) == (0, "")
 
 
-@pytest.mark.parametrize("special", ["threads=2", "shadow_dir='there'", "conda_env='here'", "bench_record=1"])
+@pytest.mark.parametrize(
+    "special", ["threads=2", "resources={'gpu': 1}", "shadow_dir='there'", "conda_env='here'", "bench_record=1"]
+)
 def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
     by_itself = "PythonScript.execute_script = lambda self, fname, edit=False: print('as ever', fname)\n"
     told = RUN.replace("forkserver.start()", f"{by_itself}forkserver.start()") + f"script('job.py', {special})"
@@ -96,6 +98,16 @@ def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
         [sys.executable, "-c", told], cwd=tmp_path, text=True, env=environment(), capture_output=True, check=True
     )
     assert run.stdout.splitlines()[1:] == ["as ever job.py"]
+
+
+def test_without_models_nothing_imports_torch(tmp_path):
+    (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules, 'unlearning.scoring' in sys.modules)")
+    light = RUN.replace("forkserver.start()", "forkserver.start(models=False)").replace(".workshop", ".scoring")
+    run = subprocess.run(
+        [sys.executable, "-c", f"{light}script('job.py')"], cwd=tmp_path, text=True, env=environment(),
+        capture_output=True, check=True,
+    )  # fmt: skip
+    assert run.stdout.splitlines()[1:] == ["False True"]
 
 
 def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
