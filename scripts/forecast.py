@@ -21,8 +21,11 @@ PAUSE = 10.0
 
 
 def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[str, dict]) -> dict[str, dict]:
-    """kind → rate: those that are ``known``, and for every other kind that of its largest job, measured."""
-    ascending = sorted(jobs.items(), key=lambda one: one[1]["work"])
+    """kind → rate: those that are ``known``, and for every other kind that of its largest job, measured.
+
+    The largest also has about as many models as step together, where that is what makes them fast.
+    """
+    ascending = sorted(jobs.items(), key=lambda one: one[1]["models"] * one[1]["work"])
     missing = {name: kind for kind, name in {job["kind"]: name for name, job in ascending}.items() if kind not in known}
     # Jobs with the same data come together, so that these are read once.
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])

@@ -1,7 +1,7 @@
 """Measures on this machine what a row costs: short runs of everything that a study will do, on its own data.
 
-Training runs for one epoch, a method with all its options, both on few rows and then on more, until a run is long
-enough to be believed. Nothing is left behind.
+Training runs on few rows, then on more, then for more epochs, a method with all its options on few rows and then on
+more, until a run is long enough to be believed. Nothing is left behind.
 """
 
 import time
@@ -16,7 +16,7 @@ from unlearning.draws import Draws
 from unlearning.streams import Rows
 from unlearning.workshop import device, gradient_norms, open_bank
 
-#: Seconds of a run that are enough; rows of the first run, and how many times as many the next one has.
+#: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
 ENOUGH, FIRST, GROWTH = 0.3, 4, 4
 
 #: So many models share a GPU, at least where a job has them.
@@ -31,13 +31,13 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
     note, method = "", settings.get("method")
     if method in (None, "retrain"):
-        step = per_row(lambda own, rows: _train(own, cut(everything, rows)), bank, len(everything))
+        step = per_row(_training(everything), bank, len(everything), bank.recipe.epochs)
     else:
         try:
             step = per_row(_method(node, forget, retain), bank, len(everything))
         except Exception as error:
             note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
-            step = bank.recipe.epochs * per_row(lambda own, rows: _train(own, cut(retain, rows)), bank, len(retain))
+            step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
     norm = 0.0
     if settings["gradients"] and len(forget):
         norm = per_row(lambda own, rows: gradient_norms(own, cut(forget, rows)), bank, len(forget))
@@ -47,13 +47,14 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
 
 
-def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int) -> float:
-    """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most."""
+def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1) -> float:
+    """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
+    they are many in whole ``epochs``, so many times."""
     count = min(FIRST, rows)
     timed(run, bank, count)  # The first run pays for what happens once.
     spent = timed(run, bank, count)
-    while spent < ENOUGH and count < rows:
-        count = min(GROWTH * count, rows)
+    while spent < ENOUGH and count < rows * epochs:
+        count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
         spent = timed(run, bank, count)
     return spent / count / len(bank)
 
@@ -94,18 +95,23 @@ def _open(node: dict, draws: Draws):
     return bank, held
 
 
-def _train(bank: Bank, rows: Rows) -> None:
-    """One epoch of the recipe; under DP at some level of noise, whose search is the same for any number of rows."""
-    recipe = bank.recipe.model_copy(update={"epochs": 1})
-    if recipe.dp is None:
-        bank.recipe = recipe
-        record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
-        bank.train(rows, record=record)
-        return
-    from unlearning import private
+def _training(rows: Rows) -> Callable[[Bank, int], None]:
+    """The recipe on so many of the ``rows``; if that is more than all, in epochs."""
 
-    private.refuse(bank.model)
-    private.descend(bank, rows, recipe, 1.0)
+    def run(bank: Bank, count: int) -> None:
+        epochs, few = max(count // len(rows), 1), cut(rows, count)
+        recipe = bank.recipe = bank.recipe.model_copy(update={"epochs": epochs})
+        if recipe.dp is None:
+            record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
+            bank.train(few, record=record)
+            return
+        from unlearning import private
+
+        # At some level of noise: the search for the right one is the same for any number of rows.
+        private.refuse(bank.model)
+        private.descend(bank, few, recipe, 1.0)
+
+    return run
 
 
 def _method(node: dict, forget: Rows, retain: Rows) -> Callable[[Bank, int], None]:

@@ -13,8 +13,8 @@ from typing import TextIO
 #: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size. What
 #: a job takes next to the others' until one of it was measured.
 WEIGHTS = {
-    "import": 0.05, "data": 2.7, "splits": 0.05, "train": 3.2, "selection": 0.5, "unlearn": 1.0, "attack": 0.6,
-    "metrics": 0.4,
+    "import": 0.05, "data": 1.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9, "attack": 0.4,
+    "metrics": 0.25,
 }  # fmt: skip
 TERMINAL, FILE = 5.0, 30.0
 
