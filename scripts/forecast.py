@@ -101,4 +101,5 @@ def forecast(settings: dict) -> None:
     truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
-    say(display.sentence(rows, start, settings["slots"], settings["gpus"], _machine(settings["gpus"])))
+    slots, gpus = settings["slots"], settings["gpus"]
+    say(display.sentence(rows, start, slots, gpus, arithmetic.parents(nodes), _machine(gpus)))

@@ -9,6 +9,7 @@ per row: measured by a short probe, or taken from jobs of the same kind that are
 those of the same name did, or else as those of the default study, in proportion to models × samples.
 """
 
+import heapq
 import json
 from collections.abc import Iterable
 
@@ -24,6 +25,9 @@ CELLS, SCORE_BYTES = 32 * 1797, 15
 
 #: Settings of a recipe that change no step's time.
 FREE = ("epochs", "lr", "schedule", "milestones", "lr_decay")
+
+#: (stage, node).
+Name = tuple[str, str]
 
 COLUMNS = ("stage", "node", "models", "seconds", "bytes", "rate")
 
@@ -166,12 +170,52 @@ def total(rows: Iterable[dict]) -> dict[str, dict]:
     return found
 
 
-def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int) -> float:
+def parents(nodes: list[dict]) -> dict[Name, list[Name]]:
+    """Which nodes each of `nodes` is made from."""
+    return {
+        (node["stage"], node["node"]): [(stage, name) for stage, names in node["after"].items() for name in names]
+        for node in nodes
+    }
+
+
+def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, after: dict[Name, list[Name]]) -> float:
     """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may train or
-    unlearn, and none ever waits for another. ``start``: seconds to start the process of a stage's job."""
-    spent = {stage: one["seconds"] + one["jobs"] * start[stage] for stage, one in total(rows).items()}
-    on_gpus = sum(spent.get(stage, 0.0) for stage in MODELS) / gpus if gpus else 0.0
-    return max(sum(spent.values()) / slots, on_gpus)
+    unlearn. A job runs as soon as there is room and its parents (``after``) are there; of several the first.
+
+    ``start``: seconds to start the process of a stage's job. A parent that is none of ``rows`` is there already.
+    """
+    cost = {(row["stage"], row["node"]): row["seconds"] + start[row["stage"]] for row in rows}
+    place = {name: i for i, name in enumerate(cost)}
+    missing = {name: [one for one in after.get(name, ()) if one in cost] for name in cost}
+    left, children = {name: len(some) for name, some in missing.items()}, {name: [] for name in cost}
+    for name, some in missing.items():
+        for one in some:
+            children[one].append(name)
+    room, ready, running, now = {True: gpus, False: slots}, {True: [], False: []}, [], 0.0
+
+    def on_gpu(name: Name) -> bool:
+        return bool(gpus) and name[0] in MODELS
+
+    def let(name: Name) -> None:
+        heapq.heappush(ready[on_gpu(name)], (place[name], name))
+
+    for name in (name for name in cost if not left[name]):
+        let(name)
+    while True:
+        while room[False] and (open_ := [queue for kind, queue in ready.items() if queue and room[kind]]):
+            _, name = heapq.heappop(min(open_))
+            heapq.heappush(running, (now + cost[name], name))
+            room[False] -= 1
+            room[True] -= on_gpu(name)
+        if not running:
+            return now
+        now, name = heapq.heappop(running)
+        room[False] += 1
+        room[True] += on_gpu(name)
+        for child in children[name]:
+            left[child] -= 1
+            if not left[child]:
+                let(child)
 
 
 def kept(rows: list[dict], former: list[dict]) -> list[dict]:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from forecast_cases import planned
@@ -135,12 +136,39 @@ def test_the_arithmetic_imports_no_torch():
 
 
 def test_time_is_shared_by_places_and_gpus():
-    rows = [row("train", 10.0), row("unlearn", 6.0), row("attack", 3.5)]  # 4.5 more to start
-    assert forecast.wall(rows, START, 1, 0) == 24.0
-    assert forecast.wall(rows, START, 4, 0) == 6.0
-    assert forecast.wall(rows, START, 4, 1) == 20.0, "training and unlearning wait for the GPU"
-    assert forecast.wall(rows, START, 4, 2) == 10.0
-    assert forecast.wall([], START, 4, 2) == 0.0
+    rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("attack", 3.5, node="c")]
+    starts = sum(START[one["stage"]] for one in rows)
+    assert forecast.wall(rows, START, 1, 0, {}) == 19.5 + starts
+    assert forecast.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
+    alone = 16.0 + START["train"] + START["unlearn"]
+    assert forecast.wall(rows, START, 4, 1, {}) == alone, "training and unlearning wait for the GPU"
+    assert forecast.wall(rows, START, 4, 2, {}) == 10.0 + START["train"]
+    assert forecast.wall([], START, 4, 2, {}) == 0.0
+
+
+def test_a_job_waits_for_what_it_is_made_from():
+    none = dict.fromkeys(plan.STAGES, 0.0)
+    rows = [row("data", 1.0, node="d"), *(row("train", 4.0, node=f"t{i}") for i in range(3)),
+            *(row("unlearn", 2.0, node=f"u{i}") for i in range(3)), row("metrics", 0.5, node="m")]  # fmt: skip
+    after = {("train", f"t{i}"): [("data", "d")] for i in range(3)}
+    after |= {("unlearn", f"u{i}"): [("train", f"t{i}")] for i in range(3)}
+    after[("metrics", "m")] = [("unlearn", f"u{i}") for i in range(3)]
+    assert forecast.wall(rows, none, 1, 0, after) == 19.5
+    assert forecast.wall(rows, none, 9, 0, after) == 7.5, "the longest way"
+    # Two places: 1, then t0 and t1 until 5, t2 and u0 until 9 and 7, u1 until 9, u2 until 11, and the numbers.
+    assert forecast.wall(rows, none, 2, 0, after) == 11.5
+    assert forecast.wall(rows, none, 9, 1, after) == 1.0 + 3 * 4.0 + 3 * 2.0 + 0.5
+    assert forecast.wall(rows[4:], none, 9, 0, after) == 2.5, "what is no row is there"
+
+
+def test_many_jobs_are_as_fast_as_their_sum_allows():
+    """Within one job of the ideal, whatever the order: the bound for lists without parents (Graham 1966)."""
+    rng = np.random.default_rng(0)
+    some = [row("attack", float(rng.exponential()), node=str(i)) for i in range(300)]
+    none = dict.fromkeys(plan.STAGES, 0.0)
+    whole, longest = sum(one["seconds"] for one in some), max(one["seconds"] for one in some)
+    for slots in (2, 7, 40):
+        assert whole / slots <= forecast.wall(some, none, slots, 0, {}) <= whole / slots + longest
 
 
 def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
@@ -168,15 +196,16 @@ def test_forecast_and_truth_side_by_side():
 
 
 def test_the_table_and_its_sentence():
-    rows = [row("train", 3600.0, models=8, size=2.5e9), row("train", 3600.0, models=8, rate="done", size=0.0),
+    rows = [row("train", 3600.0, models=8, size=2.5e9),
+            row("train", 3600.0, models=8, rate="done", size=0.0, node="x-2"),
             row("attack", 30.0, models=0, size=0.0, rate="default study")]  # fmt: skip
     lines = [line.split() for line in formats.plain(display.sheet(rows, START, 1)).splitlines()]
     assert lines[1] == ["train", "2", "16", "2", "h", "2.5", "GB", "probe,", "done"]
     assert lines[2] == ["attack", "1", "30", "s", "0", "kB", "default", "study"]
     assert lines[4][:4] == ["all", "3", "2", "h"]
-    said = display.sentence(rows, START, 4, 1, "a machine")
+    said = display.sentence(rows, START, 4, 1, {}, "a machine")
     assert said == "With 4 jobs at a time on 1 GPU: 2 h from nothing, 60 min for what is left. Measured on a machine."
-    assert display.sentence(rows[:1], START, 1, 0, "x").startswith("With 1 job at a time: 60 min from nothing. ")
+    assert display.sentence(rows[:1], START, 1, 0, {}, "x").startswith("With 1 job at a time: 60 min from nothing. ")
 
 
 def test_bytes_as_people_say_them():

@@ -50,10 +50,12 @@ def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
     return Sheet("cost-forecast", "Forecast and truth", reading, "stage", heads, tuple(lines[:-1]), (lines[-1],))
 
 
-def sentence(rows: list[dict], start: dict[str, float], slots: int, gpus: int, where: str) -> str:
-    """How long it takes where it was measured: all of it, and what is left."""
+def sentence(
+    rows: list[dict], start: dict[str, float], slots: int, gpus: int, after: dict[forecast.Name, list], where: str
+) -> str:
+    """How long it takes where it was measured: all of it, and what is left; ``after`` as `forecast.wall` takes it."""
     left = [row for row in rows if row["rate"] != "done"]
-    times = [duration(forecast.wall(some, start, slots, gpus)) for some in (rows, left)]
+    times = [duration(forecast.wall(some, start, slots, gpus, after)) for some in (rows, left)]
     rest = f", {times[1]} for what is left" if 0 < len(left) < len(rows) else ""
     places = f"{slots} job{'s' * (slots > 1)} at a time" + (f" on {gpus} GPU{'s' * (gpus > 1)}" if gpus else "")
     return f"With {places}: {times[0]} from nothing{rest}. Measured on {where}."
