@@ -73,3 +73,8 @@ class Folder:
         retrained, control = [*references, None, None][:2]
         selection = str(self.path / "selection.npz") if self.selection is not None else None
         return Case(str(self.path / "data.npz"), splits, original, unlearned, None, retrained, control, selection)
+
+
+def covers(row: dict, truth: float, width: float) -> bool:
+    """Whether the interval holds the truth and says something."""
+    return row["ci_low"] <= truth <= row["ci_high"] and row["ci_high"] - row["ci_low"] < width
