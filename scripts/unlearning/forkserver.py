@@ -165,8 +165,10 @@ def _run(client: socket.socket, path: list[str]) -> None:
     code = 1
     try:
         size, text = int.from_bytes(client.recv(8), "big"), b""
-        while len(text) < size:
-            text += client.recv(1 << 16)
+        while len(text) < size and (part := client.recv(1 << 16)):
+            text += part
+        if not text or len(text) < size:  # who asked has gone
+            sys.exit(1)
         request = json.loads(text)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the server's own says when the run ends
         os.chdir(request["folder"])

@@ -152,6 +152,28 @@ def test_a_killed_run_takes_server_and_jobs_along(tmp_path, how):
     assert gone(run.server)
 
 
+def test_a_request_that_breaks_off_leaves_no_fork(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    told = """
+import glob, socket, time
+os.chdir(glob.glob("unlearning-*")[0])
+for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect("door")
+        asking.sendall(sent)
+children = f"/proc/{forkserver._server.pid}/task/{forkserver._server.pid}/children"
+for _ in range(500):
+    if not open(children).read().strip():
+        break
+    time.sleep(0.01)
+os.chdir("..")
+print([open(children).read().strip()])
+script("ready.py")
+print("and goes on")
+"""
+    assert Run(tmp_path, told).ended()[0] == "['']\nand goes on\n"
+
+
 def test_a_run_that_ends_leaves_nothing(tmp_path):
     said = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/door'), sep='\\n')"
     run = Run(tmp_path, said)
