@@ -68,12 +68,12 @@ onstart:
     from unlearning import forkserver, progress
 
     # Under a limit to jobs per second, Snakemake looks for jobs once a second more for every job so far: a thousand
-    # times a second in a large study. So its default is lifted; a limit that somebody set is kept.
+    # times a second in a large study. So its default is lifted; any other limit is kept.
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
     if workflow.local_exec:
-        forkserver.start(models=bool(PLAN.nodes["train"]) and not GPU)
+        forkserver.start(special=special())
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 

@@ -57,6 +57,19 @@ def figures_of(study):
     return [*expand(rules.meta.output[3:], study=study), *drawn]
 
 
+def special():
+    """What the jobs of this study import beside what every study does, without those that use a GPU."""
+    trained, attacks = PLAN.nodes["train"].values(), PLAN.nodes["attack"].values()
+    found = []
+    if trained and not GPU:
+        private = any(node.settings["recipe"]["dp"] for node in trained)
+        found += ["models", *(["privacy"] if private else [])]
+    named = {
+        one["name"] for node in attacks for one in node.settings["attacks"].values()
+    }
+    return [*found, *(["art"] if "art" in named else [])]
+
+
 def asked():
     """The studies that this run was told to report on; a forecast is about none."""
     targets = set(workflow.dag_settings.targets) - {"forecast"}

@@ -50,10 +50,10 @@ def took(spec: Path) -> dict:
     return {"seconds": seconds, "bytes": sum(path.stat().st_size for path in spec.parent.iterdir())}
 
 
-def starting(script: str) -> float:
-    """Seconds of a processor from the call of Python until a stage's script has imported what it needs; of a fork, in
-    a run whose jobs are forks."""
-    if os.environ.get(forkserver.SWITCH) == forkserver.FORKED:
+def starting(script: str, forked: bool) -> float:
+    """Seconds of a processor from the call of Python until a stage's script has imported what it needs; or those of a
+    fork."""
+    if forked:
         started = time.perf_counter()
         child = os.fork()
         if child == 0:
@@ -94,7 +94,8 @@ def forecast(settings: dict) -> None:
         for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
     ]  # fmt: skip
     rows = arithmetic.rows(nodes, facts, sizes, rates, done, others)
-    models, other = starting("train"), starting("metrics")
+    forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
+    models, other = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
     start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
     kept = arithmetic.kept(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, kept, arithmetic.COLUMNS)

@@ -31,7 +31,8 @@ def script(function: Callable) -> Callable:
         return function
     log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
     sys.stdout = sys.stderr = log
-    logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s")
+    # By force, for libraries that were imported may have spoken first.
+    logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
     known = {}
     for group in (job.wildcards, job.params, job.output, job.input):
         known |= dict(group.items())
@@ -54,7 +55,8 @@ def script(function: Callable) -> Callable:
 
 
 def spec(job, facts: dict, seconds: float) -> dict:
-    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process."""
+    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process; of a
+    fork, with all that it shares."""
     return {
         "stage": job.rule,
         "settings": json.loads(json.dumps(job.params.get("settings", {}))),

@@ -2,8 +2,8 @@
 
 Importing torch takes seconds, and most jobs of a small study take less. So a run starts one server, which imports and
 waits; Snakemake asks it for a fork of itself, in which the job's script then runs as it would by itself: with its own
-arguments, folder, environment, output, time and memory. A job that needs something else, and every job where there is
-no server, is started in the ordinary way. Nothing that a job computes can depend on this.
+arguments, folder, environment, output and time; its memory counts what it shares. A job that needs something else, and
+every job where there is no server, is started in the ordinary way. Nothing that a job computes can depend on this.
 """
 
 import gc
@@ -19,16 +19,23 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-#: Slow to import, and read by many jobs.
-OF_NUMBERS = ("snakemake.script", "numpy", "pydantic", "scipy.special", "matplotlib.figure")
-OF_MODELS = ("torch", "torch.func", "safetensors.torch")
+#: Slow to import, and read by jobs of every study: nobody gets a fork without the first, of which data are made.
+FIRST = ("numpy", "scipy.special", "sklearn.datasets", "pydantic", "snakemake.script")
+LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
 
-#: Scripts that import the latter.
+#: Slow to import, and read by jobs of studies with such a thing.
+SPECIAL = {
+    "models": ("torch", "torch.func", "safetensors.torch"),
+    "privacy": ("unlearning.private",),
+    "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
+}
+
+#: Scripts that import torch.
 WITH_MODELS = ("train", "unlearn")
 
 #: The environment variable that does without a server, if it is 0.
@@ -39,17 +46,21 @@ FORKED = "forked"
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+#: Arrow's memory would have a thread of its own, which no fork would have.
+NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+
 SCRIPTS = Path(__file__).parents[1]
 
 _server: subprocess.Popen | None = None
 
 
-def start(models: bool = True) -> None:
+def start(special: Collection[str] = ("models",)) -> None:
     """Start the server of this run, and let Snakemake run scripts by it; it ends with this process.
 
-    ``models``: whether forks have any; without, torch is not imported. Jobs that use a GPU start as ever. Does nothing
-    on systems other than Linux, where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0
-    prevents it.
+    ``special``: what of `SPECIAL` forks will need. Jobs that use a GPU start as ever. Does nothing on systems other
+    than Linux, where forks are not safe, or where no folder can be written. UNLEARNING_FORKSERVER=0 prevents it.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
@@ -64,8 +75,8 @@ def start(models: bool = True) -> None:
     door.listen(64)  # from now on nobody is turned away, though the first ones wait
     program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning import forkserver; "
     _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forkserver.serve({door.fileno()}, {folder!r}, {models!r})"],
-        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **ONE_THREAD},
+        [sys.executable, "-c", f"{program}forkserver.serve({door.fileno()}, {folder!r}, {[*special]!r})"],
+        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **ONE_THREAD, **NO_THREAD},
     )  # fmt: skip
     door.close()
     _lead_scripts_to(folder)
@@ -120,16 +131,22 @@ def run(folder: str, arguments: list[str], environment: dict[str, str]) -> int |
     return answer[0] if answer else 1
 
 
-def serve(door: int, folder: str, models: bool) -> None:
+def serve(door: int, folder: str, special: list[str]) -> None:
     """Import what jobs need, and fork for everyone who asks at ``door``, a socket's handle, until standard input is
-    closed. Who comes early gets a fork with what is there. Removes ``folder``.
+    closed. Who comes before the ``special`` libraries gets a fork without them. Removes ``folder``.
 
-    Of ours, that is what the scripts import: jobs run the code that was there when the run began, by which the plan has
-    named their files.
+    Of ours, that is what the scripts import; scripts and plug-ins are read when a job starts.
     """
     path = sys.path[2:]  # without the current folder and ours
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the jobs
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks vanish by themselves
+    for number in SIGNALS:  # they are for the jobs, and forks vanish by themselves
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        _serve(door, path, special)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve(door: int, path: list[str], special: list[str]) -> None:
     with socket.socket(fileno=door) as listening:
 
         def open_for(seconds: float | None) -> bool:
@@ -144,10 +161,11 @@ def serve(door: int, folder: str, models: bool) -> None:
                 client.close()
             return True
 
-        scripts = [file.stem for file in SCRIPTS.glob("*.py") if models or file.stem not in WITH_MODELS]
-        for module in (*OF_NUMBERS, *(OF_MODELS if models else ()), *scripts):
-            with suppress(ImportError):  # a job that needs it will say so
-                import_module(module)
+        for module in FIRST:
+            _take(module)
+        scripts = [file.stem for file in SCRIPTS.glob("*.py") if "models" in special or file.stem not in WITH_MODELS]
+        for module in (*(module for need in special for module in SPECIAL[need]), *LATER, *scripts):
+            _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
             if not open_for(0):
@@ -155,13 +173,17 @@ def serve(door: int, folder: str, models: bool) -> None:
         else:
             gc.freeze()  # forks need not look for garbage among all this
             open_for(None)
-    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take(module: str) -> None:
+    with suppress(Exception):  # a job that needs it will say so
+        import_module(module)
 
 
 def _run(client: socket.socket, path: list[str]) -> None:
     """In the fork: become the process that asked, run its script, tell how it ended."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number in SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     code = 1
     try:
         size, text = int.from_bytes(client.recv(8), "big"), b""
@@ -176,6 +198,10 @@ def _run(client: socket.socket, path: list[str]) -> None:
         os.environ.update(request["environment"])
         script = request["arguments"][0]
         sys.argv, sys.path[:] = request["arguments"], [str(Path(script).parent), *path]
+        tempfile.tempdir = None  # that of the job's environment
+        for library, seed in (("numpy.random", "seed"), ("torch", "seed")):  # else all forks would draw the same
+            if library in sys.modules:
+                getattr(sys.modules[library], seed)()
         threading.Thread(target=_end_with, args=(client,), daemon=True).start()
         runpy.run_path(script, run_name="__main__")
         code = 0

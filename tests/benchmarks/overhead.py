@@ -46,8 +46,9 @@ def main() -> None:
     for rule, count in jobs.most_common():
         print(f"{rule:10} {count:5d} jobs {seconds[rule]:8.2f} s")
     within, of = seconds.total(), asked.cores * wall
-    main_process = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"\n{jobs.total()} jobs in {wall:.1f} s on {asked.cores} cores; Snakemake itself took {main_process:.1f} s")
+    others = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"\n{jobs.total()} jobs in {wall:.1f} s on {asked.cores} cores")
+    print(f"Snakemake, with jobs that are no forks: {others:.1f} s")
     print(f"functions {within:.1f} s of {of:.1f} s: overhead {100 * (1 - within / of):.1f} %")
 
 
