@@ -10,13 +10,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 
 from unlearning.files import sha256, write_json
-
-PACKAGES = ("torch", "torchvision", "transformers", "opacus", "adversarial-robustness-toolbox", "numpy", "scipy",
-            "scikit-learn", "pandas", "snakemake")  # fmt: skip
+from unlearning.versions import VERSIONS
 
 
 def script(function: Callable) -> Callable:
@@ -62,21 +59,13 @@ def spec(job, facts: dict, seconds: float) -> dict:
         "settings": json.loads(json.dumps(job.params.get("settings", {}))),
         "inputs": sorted(str(path) for path in job.input),
         "sha256": {Path(path).name: sha256(path) for path in job.output if Path(path).suffix == ".csv"},
-        "packages": {name: version for name in PACKAGES if (version := installed(name))},
+        "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
         "seconds": {"function": round(seconds, 3), "process": round(time.process_time(), 3)},
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         **facts,
     }
-
-
-def installed(package: str) -> str | None:
-    """Version of a package, None where a stage's environment does without it."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def processor() -> str:

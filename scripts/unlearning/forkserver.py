@@ -1,9 +1,10 @@
 """Jobs on this machine start in a copy of one process that has imported everything already.
 
-Importing torch takes seconds, and most jobs of a small study take less. So a run starts one server, which imports and
-waits; Snakemake asks it for a fork of itself, in which the job's script then runs as it would by itself: with its own
-arguments, folder, environment, output and time; its memory counts what it shares. A job that needs something else, and
-every job where there is no server, is started in the ordinary way. Nothing that a job computes can depend on this.
+Importing torch takes seconds, and most jobs of a small study take less. So a run starts a server, which imports and
+waits, and one more for jobs with models; Snakemake asks for a fork of one of them, in which the job's script then runs
+as it would by itself: with its own arguments, folder, environment, output and time; its memory counts what it shares.
+A job that needs something else, and every job where there is no server, is started in the ordinary way. Nothing that
+a job computes can depend on this.
 """
 
 import gc
@@ -35,8 +36,8 @@ SPECIAL = {
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
 
-#: Scripts that import torch.
-WITH_MODELS = ("train", "unlearn")
+#: Scripts that import torch, whose forks the second server makes: a small process is copied faster.
+WITH_MODELS = ("train", "unlearn", "forecast")
 
 #: The environment variable that does without a server, if it is 0.
 SWITCH = "UNLEARNING_FORKSERVER"
@@ -48,6 +49,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 #: Arrow's memory would have a thread of its own, which no fork would have.
 NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+#: Of the server, and of the one for jobs with models.
+DOORS = ("door", "models")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 
@@ -65,20 +69,24 @@ def start(special: Collection[str] = ("models",)) -> None:
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
         return
-    door = socket.socket(socket.AF_UNIX)
+    doors = {name: socket.socket(socket.AF_UNIX) for name in DOORS[: 1 + ("models" in special)]}
     try:
         folder = tempfile.mkdtemp(prefix="unlearning-")  # nobody else may enter
         with _short(folder) as short:
-            door.bind(f"{short}/door")
+            for name, door in doors.items():
+                door.bind(f"{short}/{name}")
     except OSError:
         return
-    door.listen(64)  # from now on nobody is turned away, though the first ones wait
+    for door in doors.values():
+        door.listen(64)  # from now on nobody is turned away, though the first ones wait
+    handles = [door.fileno() for door in doors.values()]
     program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning import forkserver; "
     _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forkserver.serve({door.fileno()}, {folder!r}, {[*special]!r})"],
-        stdin=subprocess.PIPE, pass_fds=[door.fileno()], env={**os.environ, **ONE_THREAD, **NO_THREAD},
+        [sys.executable, "-c", f"{program}forkserver.serve({handles!r}, {folder!r}, {[*special]!r})"],
+        stdin=subprocess.PIPE, pass_fds=handles, env={**os.environ, **ONE_THREAD, **NO_THREAD},
     )  # fmt: skip
-    door.close()
+    for door in doors.values():
+        door.close()
     _lead_scripts_to(folder)
 
 
@@ -97,7 +105,8 @@ def _lead_scripts_to(folder: str) -> None:
         code = None
         if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
             temporary = self.resources.get("tmpdir")
-            code = run(folder, [fname], {**ONE_THREAD, "TMPDIR": temporary} if temporary else ONE_THREAD)
+            door = DOORS[Path(fname).stem.rpartition(".")[2] in WITH_MODELS]  # a copy's name: tmp….train.py
+            code = run(folder, door, [fname], {**ONE_THREAD, "TMPDIR": temporary} if temporary else ONE_THREAD)
         if code is None:
             by_itself(self, fname, edit)
         elif code:
@@ -106,8 +115,8 @@ def _lead_scripts_to(folder: str) -> None:
     PythonScript.execute_script = execute_script
 
 
-def run(folder: str, arguments: list[str], environment: dict[str, str]) -> int | None:
-    """Have a fork of the server in ``folder`` run a script, the first of ``arguments``, and wait for it.
+def run(folder: str, door: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+    """Have a fork of the server at a ``door`` in ``folder`` run a script, the first of ``arguments``, and wait for it.
 
     ``environment`` is added to this process's own. Returns how the script ended; None if nobody answers.
     """
@@ -116,7 +125,7 @@ def run(folder: str, arguments: list[str], environment: dict[str, str]) -> int |
     with socket.socket(socket.AF_UNIX) as server:
         try:
             with _short(folder) as short:
-                server.connect(f"{short}/door")
+                server.connect(f"{short}/{door}")
             text = json.dumps(request).encode()
             server.sendall(len(text).to_bytes(8, "big") + text)
         except OSError:
@@ -131,22 +140,34 @@ def run(folder: str, arguments: list[str], environment: dict[str, str]) -> int |
     return answer[0] if answer else 1
 
 
-def serve(door: int, folder: str, special: list[str]) -> None:
-    """Import what jobs need, and fork for everyone who asks at ``door``, a socket's handle, until standard input is
-    closed. Who comes before the ``special`` libraries gets a fork without them. Removes ``folder``.
+def serve(doors: list[int], folder: str, special: list[str]) -> None:
+    """Import what jobs need, and fork for everyone who asks at ``doors``, handles of sockets, until standard input is
+    closed; the second is that of a server of its own. Removes ``folder``.
 
-    Of ours, that is what the scripts import; scripts and plug-ins are read when a job starts.
+    Of ours, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
     path = sys.path[2:]  # without the current folder and ours
     for number in SIGNALS:  # they are for the jobs, and forks vanish by themselves
         signal.signal(number, signal.SIG_IGN)
+    for module in FIRST:
+        _take(module)
+    scripts = [file.stem for file in SCRIPTS.glob("*.py")]
+    if len(doors) > 1 and os.fork() == 0:
+        os.close(doors[0])
+        needs = [module for need in special if need in ("models", "privacy") for module in SPECIAL[need]]
+        _serve(doors[1], [*needs, *WITH_MODELS], scripts, path)
+        os._exit(0)
+    for door in doors[1:]:
+        os.close(door)
+    needs = [module for need in special if need == "art" for module in SPECIAL[need]]
     try:
-        _serve(door, path, special)
+        _serve(doors[0], [*needs, *LATER, *(name for name in scripts if name not in WITH_MODELS)], scripts, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _serve(door: int, path: list[str], special: list[str]) -> None:
+def _serve(door: int, modules: list[str], scripts: list[str], path: list[str]) -> None:
+    """Import ``modules``, of which no script stays, and serve; who comes early gets a fork with what is there."""
     with socket.socket(fileno=door) as listening:
 
         def open_for(seconds: float | None) -> bool:
@@ -161,18 +182,14 @@ def _serve(door: int, path: list[str], special: list[str]) -> None:
                 client.close()
             return True
 
-        for module in FIRST:
-            _take(module)
-        scripts = [file.stem for file in SCRIPTS.glob("*.py") if "models" in special or file.stem not in WITH_MODELS]
-        for module in (*(module for need in special for module in SPECIAL[need]), *LATER, *scripts):
+        for module in modules:
             _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
             if not open_for(0):
-                break
-        else:
-            gc.freeze()  # forks need not look for garbage among all this
-            open_for(None)
+                return
+        gc.freeze()  # forks need not look for garbage among all this
+        open_for(None)
 
 
 def _take(module: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from unlearning import plugins, source
+from unlearning import plugins, source, versions
 
 ROOT = source.SCRIPTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -94,7 +94,5 @@ def test_the_installed_versions_are_the_pinned_ones():
 
 
 def test_versions_that_a_spec_records_are_those_of_the_project():
-    job = ast.parse((source.SCRIPTS / "job.py").read_text())
-    (packages,) = (ast.literal_eval(n.value) for n in job.body
-                   if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "PACKAGES")  # fmt: skip
-    assert set(packages) <= set(PINS)
+    assert set(versions.PACKAGES) <= set(PINS)
+    assert {name: PINS[name] for name in versions.PACKAGES} == versions.VERSIONS

@@ -26,14 +26,15 @@ def script(name, **changed):
     PythonScript.execute_script(SimpleNamespace(**{{**plain, "threads": 1, "resources": {{}}, **changed}}), name)
 
 forkserver.start()
-with open("ready.py", "w") as file:
-    file.write("import sys; sys.exit('unlearning.workshop' not in sys.modules)")
-while True:
-    try:
-        script("ready.py")
-        break
-    except Exception:
-        pass
+for name, module in (("ready.py", "unlearning.scoring"), ("ready.train.py", "unlearning.workshop")):
+    with open(name, "w") as file:
+        file.write("import sys; sys.exit(" + repr(module) + " not in sys.modules)")
+    while True:
+        try:
+            script(name)
+            break
+        except Exception:
+            pass
 print(forkserver._server.pid, flush=True)
 """
 
@@ -79,14 +80,18 @@ def gone(pid: int) -> bool:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are not safe on other systems")
 
 
-def test_a_script_is_itself_in_a_fork(tmp_path):
+@pytest.mark.parametrize("name", ["job.py", "job.train.py"])
+def test_a_script_is_itself_in_a_fork(tmp_path, name):
     said = "import os, sys, tempfile; print(os.getppid(), os.getcwd(), sys.argv, __name__, os.environ['OF_THE_JOB'], "
-    (tmp_path / "job.py").write_text(f"{said}'torch' in sys.modules, tempfile.gettempdir(), sys.stdin.read())")
+    (tmp_path / name).write_text(f"{said}'torch' in sys.modules, tempfile.gettempdir(), sys.stdin.read())")
     (elsewhere := tmp_path / "elsewhere").mkdir()
-    told = f"script('job.py', resources={{'tmpdir': {str(elsewhere)!r}}})"
+    told = f"script({name!r}, resources={{'tmpdir': {str(elsewhere)!r}}}); import time; time.sleep(1)"
     run = Run(tmp_path, f"os.environ['OF_THE_JOB'] = 'a value'\n{told}")
-    out, err = run.ended()
-    assert out == f"{run.server} {tmp_path} ['job.py'] __main__ a value True {elsewhere} \n"
+    server, *rest = run.process.stdout.readline().split(maxsplit=1)
+    with_models = name == "job.train.py"
+    assert (parent(int(server)) if with_models else int(server)) == run.server
+    assert rest == [f"{tmp_path} [{name!r}] __main__ a value {with_models} {elsewhere} \n"]
+    _, err = run.ended()
     assert (run.process.returncode, err) == (0, "")
 
 
@@ -104,7 +109,9 @@ def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
 
 def test_without_models_nothing_imports_torch(tmp_path):
     (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules, 'unlearning.scoring' in sys.modules)")
-    light = RUN.replace("forkserver.start()", "forkserver.start(())").replace(".workshop", ".scoring")
+    light = RUN.replace("forkserver.start()", "forkserver.start(())").replace(
+        ', ("ready.train.py", "unlearning.workshop")', ","
+    )
     run = subprocess.run(
         [sys.executable, "-c", f"{light}script('job.py')"], cwd=tmp_path, text=True, env=environment(),
         capture_output=True, check=True,
@@ -148,16 +155,19 @@ def test_a_killed_run_takes_server_and_jobs_along(tmp_path, how):
     run = Run(tmp_path, "script('job.py')")
     fork = int(run.process.stdout.readline())
     assert parent(fork) == run.server
+    others = [int(pid) for pid in Path(f"/proc/{run.server}/task/{run.server}/children").read_text().split()]
+    assert len(others) == 2  # the fork, and the server of jobs with models
     run.process.send_signal(how)
     run.ended()
-    assert gone(fork)
-    assert gone(run.server)
+    assert all(gone(pid) for pid in (run.server, *others))
 
 
 def test_a_request_that_breaks_off_leaves_no_fork(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     told = """
 import glob, socket, time
+children = f"/proc/{forkserver._server.pid}/task/{forkserver._server.pid}/children"
+known = open(children).read().split()
 os.chdir(glob.glob("unlearning-*")[0])
 for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
     with socket.socket(socket.AF_UNIX) as asking:
@@ -165,9 +175,8 @@ for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
         asking.sendall(sent)
 os.chdir("..")
 script("ready.py")  # is served after them
-children = f"/proc/{forkserver._server.pid}/task/{forkserver._server.pid}/children"
 for _ in range(1000):
-    left = open(children).read().split()
+    left = [child for child in open(children).read().split() if child not in known]
     if not left:
         break
     time.sleep(0.01)
@@ -188,9 +197,9 @@ def test_a_run_that_ends_leaves_nothing(tmp_path):
 
 
 def test_no_two_forks_draw_the_same_from_what_nobody_seeded(tmp_path):
-    (tmp_path / "job.py").write_text("import random, numpy, torch; print(random.random(), numpy.random.rand(), "
+    (tmp_path / "job.train.py").write_text("import random, numpy, torch; print(random.random(), numpy.random.rand(), "
                                      "float(torch.rand(())))")  # fmt: skip
-    out, _ = Run(tmp_path, "script('job.py')\nscript('job.py')").ended()
+    out, _ = Run(tmp_path, "script('job.train.py')\nscript('job.train.py')").ended()
     one, two = (line.split() for line in out.splitlines())
     assert all(a != b for a, b in zip(one, two, strict=True))
 
@@ -204,18 +213,19 @@ def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
 
 def test_a_fork_has_what_scripts_import_and_no_modules_of_their_names(tmp_path):
     names = "[name for name in ('unlearning.bank', 'train', 'job', 'data') if name in sys.modules]"
-    (tmp_path / "job.py").write_text(f"import sys; print({names})")
-    assert Run(tmp_path, "script('job.py')").ended()[0] == "['unlearning.bank']\n"
+    (tmp_path / "job.train.py").write_text(f"import sys; print({names})")
+    assert Run(tmp_path, "script('job.train.py')").ended()[0] == "['unlearning.bank']\n"
 
 
-def test_the_server_has_one_thread_so_that_forks_are_safe(tmp_path):
-    (tmp_path / "job.py").write_text(
-        "import os, sys; print(len(os.listdir(f'/proc/{os.getppid()}/task')), 'unlearning.private' in sys.modules,"
-        "'art.estimators.classification' in sys.modules)"
-    )
-    whole = RUN.replace("forkserver.start()", "forkserver.start([*forkserver.SPECIAL])")
+@pytest.mark.parametrize(
+    ("name", "module"), [("job.py", "art.estimators.classification"), ("job.train.py", "unlearning.private")]
+)
+def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path, name, module):
+    text = f"import os, sys; print(len(os.listdir(f'/proc/{{os.getppid()}}/task')), {module!r} in sys.modules)"
+    (tmp_path / name).write_text(text)
+    told = RUN.replace("forkserver.start()", "forkserver.start([*forkserver.SPECIAL])") + f"script({name!r})"
     run = subprocess.run(
-        [sys.executable, "-c", f"{whole}script('job.py')"], cwd=tmp_path, text=True, env=environment(),
-        capture_output=True, check=True,
+        [sys.executable, "-c", told],
+        cwd=tmp_path, text=True, env=environment(), capture_output=True, check=True,
     )  # fmt: skip
-    assert run.stdout.splitlines()[1:] == ["1 True True"]
+    assert run.stdout.splitlines()[1:] == ["1 True"]
