@@ -1,4 +1,4 @@
-"""Jobs on this machine start in a copy of one process that has imported everything already.
+"""Jobs on this machine start in a copy of a process that has imported everything already.
 
 Importing torch takes seconds, and most jobs of a small study take less. So a run starts a server, which imports and
 waits, and one more for jobs with models; Snakemake asks for a fork of one of them, in which the job's script then runs

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +15,11 @@ from unlearning.streams import Order, Rows
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
 SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]
 RECIPE = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=3)
+
+#: Few steps, because a training of many is chaotic: rounding errors grow until models differ.
+SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="asks a real NVIDIA GPU, and there is none here")
 
 #: Options under which a method does something in a few steps of a small bank.
 OPTIONS = {

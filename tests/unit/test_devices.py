@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bank_cases import SEEDS, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
+from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from test_lanes import fit
 from unlearning import lanes, plugins, updates
 
@@ -32,11 +32,6 @@ class OnePlace(TorchDispatchMode):
         if len(places) > 1 and name not in MOVES:
             raise RuntimeError(f"{operation} has operands on {' and '.join(sorted(places))}")
         return operation(*arguments, **(keywords or {}))
-
-
-GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-#: Few steps, because a training of many is chaotic: rounding errors grow until models differ.
-SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
 
 
 @pytest.fixture(autouse=True)

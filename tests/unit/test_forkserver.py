@@ -77,7 +77,9 @@ def gone(pid: int) -> bool:
     return False
 
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are not safe on other systems")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has the server: elsewhere forks are not safe, and jobs start as ever"
+)
 
 
 @pytest.mark.parametrize("name", ["job.py", "job.train.py"])

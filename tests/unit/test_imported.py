@@ -1,5 +1,6 @@
 """What the files of a user's folder may hold and where they may lie, what is inferred, and what is refused how."""
 
+import os
 import shutil
 from dataclasses import fields
 
@@ -81,13 +82,30 @@ def test_what_is_no_array_is_named(tmp_path):
         (tmp_path / "labels.npy").write_bytes(content)
         with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
             imported.read(files, "target")
-    np.save(tmp_path / "labels.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
-        imported.read(files, "target")
     with (tmp_path / "labels.npy").open("wb") as file:
         np.savez(file, a=GOOD["labels"])
     with pytest.raises(ValueError, match=r"labels\.npy: labels is an archive"):
         imported.read(files, "target")
+
+
+class _Attack:
+    """Makes a folder when somebody reads it as numpy once did."""
+
+    def __init__(self, folder) -> None:
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_code_in_a_file_is_refused_and_not_run(tmp_path):
+    read(tmp_path)
+    files, ran = {name: tmp_path / f"{name}.npy" for name in GOOD}, tmp_path / "ran"
+    # Only writing may: it stands for somebody who means harm.
+    np.save(files["labels"], np.array([_Attack(ran)], object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
+        imported.read(files, "target")
+    assert not ran.exists()
 
 
 def test_retrained_models_may_say_what_they_saw_or_what_the_originals_saw(tmp_path):

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from bank_cases import RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
+from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
 from unlearning import fitting, lanes
 from unlearning.streams import Rows, Stream, fit_labels
 
-GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 
 

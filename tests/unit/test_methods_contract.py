@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from bank_cases import SEEDS, conv, largest_gap, mlp, part, rows, same, state, trained, unlearned
+from bank_cases import SEEDS, SHORT, conv, largest_gap, mlp, part, rows, same, state, trained, unlearned
 from unlearning import plugins
 
 METHODS = plugins.names("methods")
 #: Methods that return their input, and why that is right.
 IDENTITIES = {"none": "the control"}
-#: Few steps, because a training of many is chaotic: rounding errors grow until models differ.
-SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
 
 
 @pytest.fixture(scope="module")
