@@ -10,13 +10,14 @@ min_version("9.0")
 gc.set_threshold(100_000, 50, 50)
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from unlearning import plan as planning, study as studies
+from unlearning.study import reading
+from unlearning.workflow import plan as planning
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
 try:
     PLAN = planning.make(
-        studies.read(*studies.load(FILES), workflow.config_settings.config)
+        reading.read(*reading.load(FILES), workflow.config_settings.config)
     )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
@@ -65,20 +66,14 @@ include: "rules/systems.smk"
 
 
 onstart:
-    from unlearning import forkserver, progress
+    from unlearning.workflow import progress, snakemake_changes
 
-    # Under a limit to jobs per second, Snakemake looks for jobs once a second more for every job so far: a thousand
-    # times a second in a large study. So its default is lifted; any other limit is kept.
-    limit = workflow.scheduling_settings.max_jobs_per_timespan
-    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
-        workflow.scheduler.job_rate_limiter = None
-    if workflow.local_exec:
-        forkserver.start(special=special())
+    snakemake_changes.apply(workflow, special())
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 
 onsuccess:
-    from unlearning import progress
+    from unlearning.workflow import progress
 
     for study in asked():
         progress.close(study)

@@ -1,6 +1,6 @@
 from functools import cache
 
-from unlearning.machine import gpus
+from unlearning.bank.device import gpus
 
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
 GPU = min(gpus(), 1)
@@ -27,7 +27,7 @@ def place(stage):
 
 # The systems of evaluation in this study, each a study of its own, made of the same nodes.
 SYSTEMS = {
-    system: f"{STUDY}_{system}" for system in map(studies.system, PLAN.study.scenarios)
+    system: f"{STUDY}_{system}" for system in map(reading.system, PLAN.study.scenarios)
 }
 
 
@@ -35,11 +35,11 @@ SYSTEMS = {
 def plan_of(study):
     """What a study needs: all of this one, or what one of its systems takes."""
     system = next((system for system in SYSTEMS if SYSTEMS[system] == study), None)
-    return planning.make(studies.select(PLAN.study, [system])) if system else PLAN
+    return planning.make(reading.select(PLAN.study, [system])) if system else PLAN
 
 
 def asks(order, *wanted):
-    """What the plan of the wildcards' study asks for, as one of ``orders`` reads it off."""
+    """What the plan of the wildcards' study asks for, as one of `workflow.parameters` reads it off."""
     return lambda wildcards: order(
         plan_of(wildcards.study), *(wildcards[name] for name in wanted)
     )
@@ -80,7 +80,7 @@ def asked():
 
 def to_forecast():
     """All nodes, and how many jobs run at once, on how many GPUs."""
-    from unlearning import forecast
+    from unlearning.workflow import forecast
 
     local = workflow.local_exec
     return {

@@ -1,19 +1,19 @@
-rule import_logits:
+rule external:
     """Check a user's own logits and memberships, and write them in the one layout that every later stage reads."""
     output:
-        data="results/import/{node}/data.npz",
-        membership="results/import/{node}/membership.npz",
-        logits="results/import/{node}/logits.npz",
-        spec="results/import/{node}/spec.json",
+        data="results/external/{node}/data.npz",
+        membership="results/external/{node}/membership.npz",
+        logits="results/external/{node}/logits.npz",
+        spec="results/external/{node}/spec.json",
     log:
-        "results/import/{node}/log.txt",
+        "results/external/{node}/log.txt",
     conda:
         "../envs/score.yaml"
     resources:
         mem_mb=4000,
         runtime=30,
     params:
-        settings=settings("import"),
-        place=place("import"),
+        settings=settings("external"),
+        place=place("external"),
     script:
-        "../scripts/import_logits.py"
+        "../scripts/external.py"

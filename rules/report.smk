@@ -1,5 +1,5 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
-from unlearning.display import orders
+from unlearning.workflow import parameters
 
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 SHOWN = "../resources/captions/shown.rst"
@@ -13,8 +13,8 @@ wildcard_constraints:
 rule collect:
     """Gather the numbers of every method in every scenario in one table."""
     input:
-        metrics=asks(orders.metrics),
-        logits=asks(orders.logits),
+        metrics=asks(parameters.metrics),
+        logits=asks(parameters.logits),
     output:
         union="results/{study}/metrics.csv",
     log:
@@ -23,7 +23,7 @@ rule collect:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.collect),
+        settings=asks(parameters.collect),
     script:
         "../scripts/collect.py"
 
@@ -48,7 +48,7 @@ rule cost:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.cost),
+        settings=asks(parameters.cost),
     script:
         "../scripts/cost.py"
 
@@ -62,7 +62,7 @@ rule table:
         csv=report(
             "results/{study}/tables/{table}.csv",
             caption=SHOWN,
-            category=lambda wildcards: orders.protocols(
+            category=lambda wildcards: parameters.protocols(
                 PLAN, PLAN.study.tables, wildcards.table
             ),
             labels={"table": "{table}"},
@@ -77,7 +77,7 @@ rule table:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.table, "table"),
+        settings=asks(parameters.table, "table"),
     script:
         "../scripts/tables.py"
 
@@ -85,13 +85,13 @@ rule table:
 rule figure:
     """Draw one figure of the study as svg and png."""
     input:
-        asks(orders.figure_files, "figure"),
+        asks(parameters.figure_files, "figure"),
         metrics=rules.collect.output.union,
     output:
         svg=report(
             "results/{study}/figures/{figure}.svg",
             caption=SHOWN,
-            category=lambda wildcards: orders.protocols(
+            category=lambda wildcards: parameters.protocols(
                 PLAN, PLAN.study.figures, wildcards.figure
             ),
             labels={"figure": "{figure}"},
@@ -105,7 +105,7 @@ rule figure:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.figure, "figure"),
+        settings=asks(parameters.figure, "figure"),
     script:
         "../scripts/figures.py"
 
@@ -113,7 +113,7 @@ rule figure:
 rule meta:
     """Measure the measures: what every metric of the study is worth, as a table and as a figure."""
     input:
-        lambda wildcards: orders.meta_files(plan_of(wildcards.study)),
+        lambda wildcards: parameters.meta_files(plan_of(wildcards.study)),
         metrics=rules.collect.output.union,
     output:
         csv=report(
@@ -137,7 +137,7 @@ rule meta:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.meta),
+        settings=asks(parameters.meta),
     script:
         "../scripts/meta.py"
 
@@ -154,7 +154,7 @@ rule headline:
     conda:
         "../envs/score.yaml"
     params:
-        settings=asks(orders.headline),
+        settings=asks(parameters.headline),
     script:
         "../scripts/headline.py"
 
@@ -178,7 +178,9 @@ rule report:
     conda:
         "../envs/score.yaml"
     params:
-        settings=lambda wildcards: orders.report(plan_of(wildcards.study), CONFIGFILES),
+        settings=lambda wildcards: parameters.report(
+            plan_of(wildcards.study), CONFIGFILES
+        ),
     script:
         "../scripts/report.py"
 

@@ -3,10 +3,11 @@
 import numpy as np
 
 from job import script
-from unlearning import external_case, scoring, tables
-from unlearning.artifacts import NotFiniteError
-from unlearning.case import Case
-from unlearning.plugins import load
+from unlearning.adversary import external_case, scoring
+from unlearning.adversary.case import Case
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import NotFiniteError
+from unlearning.plugins.registry import load
 
 
 @script

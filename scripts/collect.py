@@ -1,8 +1,8 @@
 """Gather the numbers of every method in every scenario in one table."""
 
 from job import script
-from unlearning import tables
-from unlearning.display import union as gathered
+from unlearning.artifacts import tables
+from unlearning.display.tables import union as gathered
 
 
 @script

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from job import script
-from unlearning import tables
-from unlearning.display import forecast, formats
-from unlearning.display import ledger as book
+from unlearning.artifacts import tables
+from unlearning.display.tables import cost as book
+from unlearning.display.tables import forecast, formats
 
 
 @script

@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from job import script
-from unlearning import plugins
-from unlearning.artifacts import Data
+from unlearning.artifacts.arrays import Data
 from unlearning.data import duplicates, pairs_across, prepare
+from unlearning.plugins import registry
 
 
 @script
 def data(data: str, settings: dict, place: dict) -> dict:
     """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
     place = dict(place)
-    source = plugins.load("data", settings["source"], place.pop("file", None))
+    source = registry.load("data", settings["source"], place.pop("file", None))
     loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
     prepared = prepare(loaded, seed=settings["seed"], **settings["use"])
     Data(

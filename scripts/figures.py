@@ -3,9 +3,9 @@
 from importlib import import_module
 
 from job import script
+from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
 from unlearning.display import style
-from unlearning.display.pivot import Numbers
-from unlearning.tables import UNION_COLUMNS, read_rows
+from unlearning.display.lookup import Numbers
 
 
 @script

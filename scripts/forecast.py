@@ -8,13 +8,16 @@ import time
 from pathlib import Path
 
 from job import processor, script
-from unlearning import forecast as arithmetic
-from unlearning import forkserver, source, tables
-from unlearning.display import forecast as display
-from unlearning.display import formats
-from unlearning.draws import Draws
-from unlearning.files import read_json
-from unlearning.plan import ROOT, STAGES
+from unlearning.artifacts import tables
+from unlearning.artifacts.files import read_json
+from unlearning.display.tables import forecast as display
+from unlearning.display.tables import formats
+from unlearning.plugins import source
+from unlearning.study.schema import STAGES
+from unlearning.workflow import forecast as arithmetic
+from unlearning.workflow import forkserver
+from unlearning.workflow.job_sizes import Draws
+from unlearning.workflow.plan import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0
@@ -31,7 +34,7 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[s
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
     found, said = dict(known), time.monotonic()
     for i, node in enumerate(order):
-        from unlearning import probe
+        from unlearning.workflow import probe
 
         if i == 0:
             say(f"Measuring {len(order)} kinds of jobs with models, in short runs of each.")
@@ -69,7 +72,7 @@ def starting(script: str, forked: bool) -> float:
 def _machine(gpus: int) -> str:
     if not gpus:
         return processor()
-    from unlearning import probe
+    from unlearning.workflow import probe
 
     return probe.name()
 

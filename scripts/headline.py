@@ -1,10 +1,10 @@
 """Write the table that is printed when a run ends."""
 
 from job import script
-from unlearning.display import headline as display
-from unlearning.display.pivot import Numbers
-from unlearning.files import replacing
-from unlearning.tables import UNION_COLUMNS, read_rows
+from unlearning.artifacts.files import replacing
+from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import headline as display
 
 
 @script

@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from unlearning.files import sha256, write_json
-from unlearning.versions import VERSIONS
+from unlearning.artifacts.files import sha256, write_json
+from unlearning.workflow.versions import VERSIONS
 
 
 def script(function: Callable) -> Callable:

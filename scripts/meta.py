@@ -1,12 +1,14 @@
 """Measure the measures: one table and one figure of what every metric of the study is worth."""
 
 from job import script
-from unlearning import measures
-from unlearning import meta as worth
-from unlearning.artifacts import Membership
-from unlearning.display import formats, matrix, style
-from unlearning.display import meta as display
-from unlearning.tables import UNION_COLUMNS, read_rows
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
+from unlearning.comparisons import measures
+from unlearning.comparisons import meta as worth
+from unlearning.display import style
+from unlearning.display.figures import _meta
+from unlearning.display.tables import formats
+from unlearning.display.tables import meta as display
 
 
 @script
@@ -21,4 +23,4 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         read_rows(metrics, UNION_COLUMNS), budget=settings["budget"], size=settings["size"], made=made
     )
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex)
-    style.save(matrix.draw(rows), svg=svg, png=png)
+    style.save(_meta.draw(rows), svg=svg, png=png)

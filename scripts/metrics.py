@@ -3,11 +3,12 @@
 import time
 
 from job import script
-from unlearning import plugins, tables
-from unlearning.artifacts import NotFiniteError
-from unlearning.case import Case
-from unlearning.external_case import ExternalCase
-from unlearning.files import read_json
+from unlearning.adversary.case import Case
+from unlearning.adversary.external_case import ExternalCase
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import NotFiniteError
+from unlearning.artifacts.files import read_json
+from unlearning.plugins import registry
 
 
 @script
@@ -41,7 +42,7 @@ def metrics(
         rows = []
         for name in settings["metrics"]:
             started = time.perf_counter()
-            rows += plugins.load("metrics", name).rows(case, settings)
+            rows += registry.load("metrics", name).rows(case, settings)
             seconds[name] = round(time.perf_counter() - started, 3)
     except NotFiniteError as error:
         rows = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}]

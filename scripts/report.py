@@ -1,8 +1,8 @@
 """Write the study's page: numbers, figures, tables, controls and costs in one file."""
 
 from job import script
-from unlearning.display import page
-from unlearning.files import replacing
+from unlearning.artifacts.files import replacing
+from unlearning.display.page import page
 
 
 @script

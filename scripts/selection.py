@@ -1,14 +1,14 @@
 """Tell which samples the models of one scenario memorise, for others to choose their target samples by."""
 
 from job import script
-from unlearning import plugins
-from unlearning.case import Case
+from unlearning.adversary.case import Case
+from unlearning.plugins import registry
 
 
 @script
 def selection(data: str, splits: list[str], originals: list[str], selection: str, settings: dict) -> dict:
     """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
-    metric = plugins.load("metrics", settings["metric"])
+    metric = registry.load("metrics", settings["metric"])
     found = metric.select(Case(data, splits, originals, originals), settings["options"])
     found.write(selection)
     return {"vulnerable": int(found.vulnerable.sum()), "protected": int(found.protected.sum())}

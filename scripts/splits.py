@@ -1,10 +1,10 @@
 """Draw which model sees which sample, and which it is asked to forget."""
 
 from job import script
-from unlearning import plugins
-from unlearning.artifacts import Data, Membership
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.data import copies_across, duplicates
-from unlearning.selection import Selection
+from unlearning.plugins import registry
 
 
 @script
@@ -14,7 +14,7 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
     The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
     is kept cannot be forgotten.
     """
-    protocol = plugins.load("protocols", settings["protocol"], place["file"])
+    protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
     chosen = (Selection.read(selection[0], len(samples.y)),) if selection else ()

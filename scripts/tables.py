@@ -1,9 +1,9 @@
 """Write one table of the study as csv, Markdown and LaTeX."""
 
 from job import script
-from unlearning.display import formats, grid
-from unlearning.display.pivot import Numbers
-from unlearning.tables import UNION_COLUMNS, read_rows
+from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import formats, grid
 
 
 @script

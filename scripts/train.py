@@ -1,9 +1,9 @@
 """Train one batch of models, and dump their logits while they are in memory."""
 
 from job import script
-from unlearning.artifacts import Data, Membership
-from unlearning.streams import Rows
-from unlearning.workshop import dump, open_bank
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.bank.streams import Rows
+from unlearning.workflow.open_bank import dump, open_bank
 
 
 @script

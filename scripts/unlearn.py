@@ -3,10 +3,10 @@
 import time
 
 from job import script
-from unlearning import plugins
-from unlearning.artifacts import Data, Membership
-from unlearning.streams import Rows
-from unlearning.workshop import dump, open_bank
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.bank.streams import Rows
+from unlearning.plugins import registry
+from unlearning.workflow.open_bank import dump, open_bank
 
 
 @script
@@ -19,7 +19,7 @@ def unlearn(
     bank.load(trained[0])
     bank.seeds = membership.unlearning_seeds()
     forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
-    method = plugins.load("methods", settings["method"], place.get("method_file"))
+    method = registry.load("methods", settings["method"], place.get("method_file"))
     options = method.Options(**settings["method_options"])
     started = time.perf_counter()
     method.unlearn(bank, forget, retain, options)

@@ -23,8 +23,9 @@ from typing import Any
 SCRIPTS = Path(__file__).resolve().parent
 LISTING = """
 import json, sys
-from unlearning import plan, study
-made = plan.make(study.read(*study.load(sys.argv[1:])))
+from unlearning.study import reading
+from unlearning.workflow import plan
+made = plan.make(reading.read(*reading.load(sys.argv[1:])))
 json.dump({stage: {n.name: {"settings": n.settings, "inputs": n.inputs} for n in nodes.values()}
            for stage, nodes in made.nodes.items()}, sys.stdout)
 """

@@ -20,10 +20,10 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from unlearning import plugins
-from unlearning.bank import Bank
-from unlearning.recipe import Recipe
-from unlearning.streams import Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.plugins import registry
 
 RECIPE = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=64, epochs=40)
 SAMPLES = 800
@@ -31,7 +31,7 @@ SAMPLES = 800
 
 def build() -> nn.Module:
     """64-128-64-10 with ReLU."""
-    mlp = plugins.load("models", "mlp")
+    mlp = registry.load("models", "mlp")
     return mlp.build(mlp.Options(hidden=(128, 64)), (64,), 10)
 
 

@@ -27,11 +27,11 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from unlearning import plugins
-from unlearning.bank import Bank
-from unlearning.engine import Serial, State, forward_one, images_last
-from unlearning.recipe import Recipe
-from unlearning.streams import Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.engine import Serial, State, forward_one, images_last
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins import registry
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 NETWORKS = {"resnet18": ("resnet18", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
@@ -69,7 +69,7 @@ class Compiled(Serial):
 def network(name: str) -> nn.Module:
     """Our network of that name, for images 3 × 32 × 32 in [0, 1]."""
     module, options = NETWORKS[name]
-    architecture = plugins.load("models", module)
+    architecture = registry.load("models", module)
     return architecture.build(architecture.Options(**options, mean=MEAN, std=STD), (3, 32, 32), 10)
 
 
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="also with networks fused by torch's compiler")
     parser.add_argument("--accuracy", action="store_true", help="train the ordinary models to their end")
     a = parser.parse_args()
-    source = plugins.load("data", "cifar10")
+    source = registry.load("data", "cifar10")
     found = source.load(source.Options(data_dir=a.data), Path())
     train = found.part == 0
     data = (found.x[train], found.y[train], found.x[~train], found.y[~train])

@@ -55,10 +55,10 @@ def dry_run(nodes: int) -> tuple[int, float, float, float]:
 
 def planned(nodes: int) -> int:
     """How many nodes the study really has."""
-    from unlearning import plan
-    from unlearning import study as studies
+    from unlearning.study import reading
+    from unlearning.workflow import plan
 
-    return len(plan.make(studies.read(study(nodes))))
+    return len(plan.make(reading.read(study(nodes))))
 
 
 def profile(nodes: int) -> None:

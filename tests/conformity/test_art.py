@@ -6,8 +6,9 @@ import torch
 from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
 from art.estimators.classification import BlackBoxClassifier
 
-from unlearning import signals
-from unlearning.attacks import Reference, art
+from unlearning.adversary import signals
+from unlearning.adversary.reference import Reference
+from unlearning.attacks import art
 
 SHORT = {"epochs": 5}
 

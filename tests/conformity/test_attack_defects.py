@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from unlearning import density, stats
-from unlearning.attacks import Reference, kde, lira, modified_entropy, rmia
+from unlearning import stats
+from unlearning.adversary import density
+from unlearning.adversary.reference import Reference
+from unlearning.attacks import kde, lira, modified_entropy, rmia
 
 
 @pytest.fixture

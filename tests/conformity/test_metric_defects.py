@@ -11,7 +11,7 @@ from sklearn.neighbors import KernelDensity
 from unlearning.metrics import _reference, blind, ruli
 from unlearning.metrics._epsilon import epsilons, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
-from unlearning.metrics._readings import Question, readings
+from unlearning.stats.readings import Question, readings
 
 
 def test_competition_code_stops_at_an_assert():

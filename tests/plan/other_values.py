@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 def another(options: type[Settings], chosen: dict[str, Any], field: str) -> Any:

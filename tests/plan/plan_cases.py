@@ -4,7 +4,9 @@ import copy
 from collections import Counter
 from typing import Any
 
-from unlearning import plan, study
+from unlearning.study import reading
+from unlearning.study.schema import STAGES
+from unlearning.workflow import plan
 
 #: What follows from each stage, where nothing is selected or imported.
 PIPELINE = ("data", "splits", "train", "unlearn", "attack", "metrics")
@@ -44,7 +46,7 @@ def changed(config: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
 
 def planned(config: dict[str, Any]) -> plan.Plan:
     """The plan of a study given as a mapping."""
-    return plan.make(study.read(config, "study.yaml"))
+    return plan.make(reading.read(config, "study.yaml"))
 
 
 def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, int]]:
@@ -54,7 +56,7 @@ def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, in
     compares their repr), inputs and outputs. Raises AssertionError otherwise.
     """
     found = {}
-    for stage in plan.STAGES:
+    for stage in STAGES:
         old, new = before.nodes[stage], after.nodes[stage]
         for name in old.keys() & new.keys():
             for part in ("settings", "inputs", "outputs"):

@@ -12,19 +12,22 @@ from pathlib import Path
 import pytest
 from plan_cases import BASE, BELOW, changed, method_of
 
-from unlearning import plan, plugins, source
+from unlearning.plugins import registry, source
+from unlearning.workflow import plan
 
 #: Plans a study once as it is and once after each of some edits (file, old text, new text), all undone again.
 DRIVER = """
 import json, sys
 from pathlib import Path
-from unlearning import plan, plugins, source, study
+from unlearning.plugins import registry, source
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 assert source.SCRIPTS == Path(sys.argv[1]), source.SCRIPTS
 config, edits = json.load(sys.stdin)
 
 def names():
-    return {stage: sorted(nodes) for stage, nodes in plan.make(study.read(config)).nodes.items()}
+    return {stage: sorted(nodes) for stage, nodes in plan.make(reading.read(config)).nodes.items()}
 
 found = [names()]
 for file, old, new in edits:
@@ -40,7 +43,7 @@ print(json.dumps(found))
 STUDY = changed(
     BASE,
     {
-        "defaults/methods": {name: {} for name in plugins.names("methods") if name not in ("classic", "amnesiac")},
+        "defaults/methods": {name: {} for name in registry.names("methods") if name not in ("classic", "amnesiac")},
         "scenarios/confusion": {"protocol": {"name": "interclass_confusion"}, "attacks": {}, "model": {"name": "cnn"},
                                 "data": {"name": "mnist"}, "methods": {"none": {}, "finetune": {}}},
     },
@@ -86,12 +89,12 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
     first = {
         "data.py": "data", "unlearning/data/__init__.py": "data", "unlearning/data/_choices.py": "data",
         "splits.py": "splits", "unlearning/protocols/__init__.py": "splits",
-        "train.py": "train", "unlearning/bank.py": "train", "unlearning/streams.py": "train",
-        "unlearning/recipe.py": "train", "unlearning/models/__init__.py": "train",
+        "train.py": "train", "unlearning/bank/bank.py": "train", "unlearning/bank/streams.py": "train",
+        "unlearning/bank/recipe.py": "train", "unlearning/models/__init__.py": "train",
         "unlearn.py": "unlearn", "unlearning/methods/__init__.py": "unlearn",
-        "attack.py": "attack", "unlearning/scoring.py": "attack", "unlearning/attacks/__init__.py": "attack",
+        "attack.py": "attack", "unlearning/adversary/scoring.py": "attack", "unlearning/attacks/__init__.py": "attack",
         "metrics.py": "metrics", "unlearning/metrics/accuracy.py": "metrics",
-        "job.py": "data", "unlearning/files.py": "data", "unlearning/settings.py": "data",
+        "job.py": "data", "unlearning/artifacts/files.py": "data", "unlearning/plugins/settings.py": "data",
     }  # fmt: skip
     base, *after, restored = plans(copy, *appended(*first))
     assert restored == base
@@ -106,16 +109,17 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
 
 
 def test_code_that_makes_no_artifact_renames_nothing(copy):
-    files = ["unlearning/plan.py", "unlearning/study.py", "unlearning/source.py", "unlearning/metrics/blind.py",
+    files = ["unlearning/workflow/plan.py", "unlearning/study/schema.py", "unlearning/plugins/source.py",
+             "unlearning/metrics/blind.py",
              "unlearning/data/cifar10.py", "unlearning/models/resnet18.py", "unlearning/methods/classic.py",
-             "unlearning/attacks/lira.py", "unlearning/forkserver.py", "collect.py", "report.py",
-             "unlearning/display/grid.py"]  # fmt: skip
+             "unlearning/attacks/lira.py", "unlearning/workflow/forkserver.py", "collect.py", "report.py",
+             "unlearning/display/tables/grid.py"]  # fmt: skip
     base, *after = plans(copy, *appended(*files))
     assert after == [base] * len(after)
 
 
 def test_statistics_are_not_part_of_training(copy):
-    base, after, _ = plans(copy, *appended("unlearning/stats.py"))
+    base, after, _ = plans(copy, *appended("unlearning/stats/roc.py"))
     assert gone(base, after) == {stage: base[stage] for stage in ("attack", "metrics")}
 
 
@@ -151,12 +155,12 @@ def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
 def test_comments_docstrings_and_layout_rename_nothing(copy):
     base, *after = plans(
         copy,
-        ("unlearning/bank.py", "class Bank:", "# a comment\n\n\n\nclass Bank:"),
-        ("unlearning/bank.py", '"""Stacked models', '"""Models, stacked'),
-        ("unlearning/bank.py", '"""N models of', '"""Some models of'),
+        ("unlearning/bank/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
+        ("unlearning/bank/models.py", '"""Stacked models', '"""Models, stacked'),
+        ("unlearning/bank/bank.py", '"""N models of', '"""Some models of'),
         ("unlearning/methods/salun.py", "import torch", "import torch  # a comment"),
         ("job.py", '"""Run ``function``', '"""Call ``function``'),
-        ("unlearning/keyed.py", "(*parts: int | str) -> int:", "(\n    *parts: int | str,\n) -> int:"),
+        ("unlearning/randomness/keyed.py", "(*parts: int | str) -> int:", "(\n    *parts: int | str,\n) -> int:"),
         ("unlearning/metrics/accuracy.py", '"role=retain"', "'role=retain'"),
     )  # fmt: skip
     assert after == [base] * len(after)
@@ -164,9 +168,13 @@ def test_comments_docstrings_and_layout_rename_nothing(copy):
 
 def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
     indented = [
-        ("unlearning/stats.py", "import numpy as np\n", "import numpy as np\n\nTEXT = '''\n# no comment\n'''\n"),
-        ("unlearning/keyed.py", '"\\x1f".join', '"\\x1e".join'),
-        ("unlearning/optim.py", "self.lr_decay **", "self.lr_decay *"),
+        (
+            "unlearning/stats/roc.py",
+            "import numpy as np\n",
+            "import numpy as np\n\nTEXT = '''\n# no comment\n'''\n",
+        ),
+        ("unlearning/randomness/keyed.py", '"\\x1f".join', '"\\x1e".join'),
+        ("unlearning/bank/optim.py", "self.lr_decay **", "self.lr_decay *"),
     ]
     base, *after, _ = plans(copy, *indented)
     assert all(names["metrics"].isdisjoint(base["metrics"]) for names in after)
@@ -180,7 +188,7 @@ def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow
             called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
             # Plug-ins are part of a digest by name, and so is the module that draws a kind of figure.
             # The server of forks makes nothing.
-            known = path.name in ("plugins.py", "forkserver.py") or path == source.SCRIPTS / "figures.py"
+            known = path.name in ("registry.py", "forkserver.py") or path == source.SCRIPTS / "figures.py"
             assert known or called not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {called}"
 
 
@@ -189,14 +197,14 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
     code = (
         "import sys, importlib\n"
         "from pathlib import Path\n"
-        "from unlearning import plugins\n"
+        "from unlearning.plugins import registry\n"
         "importlib.import_module(sys.argv[1])\n"
-        "files = [plugins.LIBRARY.parent / f'{sys.argv[1]}.py']\n"
+        "files = [registry.LIBRARY.parent / f'{sys.argv[1]}.py']\n"
         "for kind, name in (one.split('.') for one in sys.argv[2:]):\n"
-        "    plugins.load(kind, name)\n"
-        "    files.append(plugins.source_file(kind, name))\n"
+        "    registry.load(kind, name)\n"
+        "    files.append(registry.source_file(kind, name))\n"
         "ours = {Path(m.__file__) for m in list(sys.modules.values()) if getattr(m, '__file__', None)}\n"
-        "from unlearning import source\n"
+        "from unlearning.plugins import source\n"
         "ours = {path for path in ours if path.is_relative_to(source.SCRIPTS)}\n"
         "print(sorted(str(p) for p in ours - set(source.modules(*files))))\n"
     )

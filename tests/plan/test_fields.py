@@ -3,7 +3,9 @@
 import pytest
 from plan_cases import BASE, changed, everything_from, planned, rebuilt
 
-from unlearning import plan, recipe, study
+from unlearning.bank import recipe
+from unlearning.study import schema
+from unlearning.study.schema import STAGES
 
 MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestones": [1]}
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
@@ -105,11 +107,11 @@ def test_a_changed_field_rebuilds_what_reads_it_and_nothing_else(field, first, t
 
 def test_every_field_of_the_schema_has_its_row():
     fields = {
-        "": study.StudyFile,
-        "tables.": study.Table,
-        "figures.": study.Figure,
-        "scenario.": study.ScenarioFile,
-        "data.": study.DataChoice,
+        "": schema.StudyFile,
+        "tables.": schema.Table,
+        "figures.": schema.Figure,
+        "scenario.": schema.ScenarioFile,
+        "data.": schema.DataChoice,
         "recipe.": recipe.Recipe,
         "recipe.dp.": recipe.Privacy,
     }
@@ -130,7 +132,7 @@ def test_two_studies_share_the_nodes_of_their_equal_parts():
     one = planned(changed(BASE, {"study": "one", "scenarios/own": {"data": {"label_noise": 0.0}}}))
     two = planned(changed(BASE, {"study": "two", "scenarios/other": {"data": {"label_noise": 0.4}}}))
     shared = planned(BASE)
-    for stage in plan.STAGES:
+    for stage in STAGES:
         assert one.nodes[stage].keys() & two.nodes[stage].keys() == shared.nodes[stage].keys()
         for name, node in shared.nodes[stage].items():
             assert one.nodes[stage][name] == two.nodes[stage][name] == node

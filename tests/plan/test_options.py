@@ -5,8 +5,8 @@ import pytest
 from other_values import another
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 
-from unlearning import plugins
-from unlearning.study import PLACES
+from unlearning.plugins import registry
+from unlearning.study.schema import PLACES
 
 #: What a plug-in needs to be chosen at all.
 NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
@@ -26,8 +26,8 @@ NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}
 def options_of(kind):
     return [
         pytest.param(name, field, id=f"{name}.{field}")
-        for name in plugins.names(kind)
-        for field in plugins.options(kind, name).model_fields
+        for name in registry.names(kind)
+        for field in registry.options(kind, name).model_fields
         if f"{name}.{field}" not in (*FIXED, *ELSEWHERE)
     ]
 
@@ -54,7 +54,7 @@ def own_files(tmp_path, monkeypatch):
 
 def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
-    form = plugins.options(kind, name)
+    form = registry.options(kind, name)
     chosen = dict(NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
         chosen |= {"schedule": "multistep", "milestones": [1]}
@@ -76,7 +76,7 @@ def study_of(protocol):
         return {**BASE, "defaults": {"protocol": {"name": protocol, "path": "logits"}, "attacks": {"random": {}},
                                        "methods": {"finetune": {}}},
                 "tables": {}, "figures": {}}  # fmt: skip
-    module = plugins.load("protocols", protocol)
+    module = registry.load("protocols", protocol)
     study = changed(BASE, {"defaults/protocol": {"name": protocol}, "batch": 1})
     study = study if module.ATTACKED else changed(study, NO_ATTACK)
     return study if getattr(module, "FORGETS", True) else changed(study, {"defaults/methods": {"none": {}}})
@@ -85,7 +85,7 @@ def study_of(protocol):
 @pytest.mark.parametrize(("name", "field"), options_of("protocols"))
 def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them(name, field):
     before, after = plans("protocols", "defaults/protocol", name, field, study_of(name))
-    found, counts = rebuilt(before, after), plugins.load("protocols", name).COUNTS
+    found, counts = rebuilt(before, after), registry.load("protocols", name).COUNTS
     if name == "external":
         assert found == {}, "where the logits lie is no part of what they are"
     elif field in counts:
@@ -117,8 +117,8 @@ def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
 
 @pytest.mark.parametrize(("name", "field"), options_of("metrics"))
 def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
-    protocols = sorted(plugins.names("protocols"), key=lambda protocol: protocol == "external")
-    modules = {p: plugins.load("protocols", p) for p in protocols}
+    protocols = sorted(registry.names("protocols"), key=lambda protocol: protocol == "external")
+    modules = {p: registry.load("protocols", p) for p in protocols}
     protocol = next(p for p, m in modules.items() if name in (*m.METRICS, *getattr(m, "ALSO", ())))
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study_of(protocol))
     assert rebuilt(before, after) == everything_from("metrics", before)
@@ -171,7 +171,7 @@ OWN = {
 @pytest.mark.parametrize("kind", OWN)
 def test_a_file_of_ones_own_is_known_by_its_code_not_by_its_place(tmp_path, kind):
     place, like = OWN[kind]
-    text = plugins.source_file(kind, like).read_text()
+    text = registry.source_file(kind, like).read_text()
     for name in ("mine.py", "elsewhere.py"):
         (tmp_path / name).write_text(text)
     study = changed(BASE, {f"defaults/{place}": {"name": "mine", "file": "mine.py"}})

@@ -8,7 +8,9 @@ import sys
 import pytest
 import yaml
 
-from unlearning import plan, source, study
+from unlearning.plugins import source
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 ROOT = source.SCRIPTS.parent
 # external.yaml is a template that waits for a user's folder.
@@ -17,8 +19,9 @@ HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.sta
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
 CODE = """
 import json, sys
-from unlearning import plan, study
-made = plan.make(study.read(*study.load([sys.argv[1]])))
+from unlearning.study import reading
+from unlearning.workflow import plan
+made = plan.make(reading.read(*reading.load([sys.argv[1]])))
 print(json.dumps({
     "heavy": [m for m in sys.argv[2:] if m in sys.modules],
     "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
@@ -43,11 +46,11 @@ def test_planning_imports_nothing_heavy(path):
 def test_names_are_the_same_in_every_process():
     one, two = (planned_apart(STUDIES[0], seed) for seed in (1, 2))
     assert one["names"] == two["names"]
-    made = plan.make(study.read(yaml.safe_load(STUDIES[0].read_text())))
+    made = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
     assert one["names"] == sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes)
 
 
 def test_the_default_study_has_no_two_nodes_of_one_key():
-    made = plan.make(study.read(yaml.safe_load(STUDIES[0].read_text())))
+    made = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
     keys = [name.rsplit("-", 1)[1] for nodes in made.nodes.values() for name in nodes]
     assert len(set(keys)) == len(keys) > 50

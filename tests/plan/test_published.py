@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from unlearning import plan, study
-from unlearning.display import orders, published
-from unlearning.display.pivot import Cell
+from unlearning.display.lookup import Cell
+from unlearning.display.tables import published
+from unlearning.study import reading
+from unlearning.workflow import parameters, plan
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "resources" / "published" / "published.csv"
@@ -26,14 +27,14 @@ def listed(value):
 @pytest.fixture(scope="module")
 def shown():
     """printed table → [(row, remark)] that its tables in the study find, whatever we measure."""
-    made = plan.make(study.read(*study.load([ROOT / "studies" / "ruli.yaml"])))
+    made = plan.make(reading.read(*reading.load([ROOT / "studies" / "ruli.yaml"])))
     found = {table: [] for table in TABLES}
     for name, wish in made.study.tables.items():
         if wish.published is None:
             continue
         rows = published.read(FILE, wish.published)
         asks = itertools.product(*map(listed, (wish.metric, wish.attack, wish.setting)))
-        for case, (metric, attack, setting) in itertools.product(orders.table(made, name)["cases"], list(asks)):
+        for case, (metric, attack, setting) in itertools.product(parameters.table(made, name)["cases"], list(asks)):
             cell = Cell(0.5, metric=metric, attack=attack, setting=setting)
             row, remark = published.fitting(rows, case, cell)
             if isinstance(row, dict):
@@ -87,10 +88,10 @@ def test_a_size_takes_the_sign_of_ours():
 
 def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
     """Table 2 of 003: four methods, six fractions, three roles, means and standard deviations; no other Fisher."""
-    made = plan.make(study.read(*study.load([ROOT / "studies" / "efficacy.yaml"])))
+    made = plan.make(reading.read(*reading.load([ROOT / "studies" / "efficacy.yaml"])))
     wish = made.study.tables["table2"]
     rows, found = published.read(FILE, wish.published), []
-    for case, role, suffix in itertools.product(orders.table(made, "table2")["cases"], wish.setting, ("", "_sd")):
+    for case, role, suffix in itertools.product(parameters.table(made, "table2")["cases"], wish.setting, ("", "_sd")):
         row, remark = published.fitting(rows, case, Cell(0.5, metric=f"{wish.metric}{suffix}", setting=role))
         if isinstance(row, dict):
             assert (remark, case["axes"]["fraction"]) == ("", row["setting"].split("fraction=")[1].split(";")[0])

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from unlearning import plan, study
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 ROOT = Path(__file__).parents[2]
 TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")
@@ -12,7 +13,7 @@ TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem
 
 @pytest.mark.parametrize("path", [ROOT / "config.yaml", *TRAINED], ids=lambda path: path.stem)
 def test_a_shipped_study_plans_every_method_of_every_scenario(path):
-    found = study.read(*study.load([path]))
+    found = reading.read(*reading.load([path]))
     made = plan.make(found)
     assert found.name == ("digits" if path.stem == "config" else path.stem)
     assert len(made.cases) == sum(len(scenario.methods) for scenario in found.scenarios)
@@ -22,7 +23,7 @@ def test_a_shipped_study_plans_every_method_of_every_scenario(path):
 
 def test_the_swap_study_has_the_settings_of_the_paper():
     """Tu, Hu & Ma 2024, section 4.1."""
-    scenarios = study.read(*study.load([ROOT / "studies" / "swap.yaml"])).scenarios
+    scenarios = reading.read(*reading.load([ROOT / "studies" / "swap.yaml"])).scenarios
     budgets = {s.axes["epsilon"]: s for s in scenarios if s.name == "budget"}
     assert list(budgets) == ["50", "150", "600", "inf"]
     plain = budgets["inf"]

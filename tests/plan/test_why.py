@@ -8,7 +8,7 @@ import yaml
 from plan_cases import BASE, changed
 
 import why
-from unlearning import source
+from unlearning.plugins import source
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ PATIENT = '''"""Fine-tune, once a file called hold has gone."""
 import time
 from pathlib import Path
 
-from unlearning.bank import Bank
-from unlearning.optim import Optimiser
-from unlearning.streams import Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning.attacks import Reference
+from unlearning.adversary.reference import Reference
 
 
 def logits_of(phi, y, classes=3):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from unlearning import plugins
-from unlearning.bank import Bank
-from unlearning.recipe import Recipe
-from unlearning.streams import Order, Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Order, Rows
+from unlearning.plugins import registry
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
 SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]
@@ -111,7 +111,7 @@ def unlearned(bank: Bank, name: str, forget: Rows | None = None, retain: Rows | 
     lost, kept = rows(bank.seeds)
     forget, retain = lost if forget is None else forget, kept if retain is None else retain
     copy = bank.copy()
-    method = plugins.load("methods", name)
+    method = registry.load("methods", name)
     method.unlearn(copy, forget, retain, method.Options(**{**OPTIONS.get(name, {}), **options}))
     return copy
 

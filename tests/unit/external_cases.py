@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 
 import attack
-import import_logits
+import external as external_script
 import metrics
-from unlearning import imported, plan, study, tables
-from unlearning.files import write_json
+from unlearning.artifacts import external, tables
+from unlearning.artifacts.files import write_json
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 CLASSES = 4
 
@@ -58,7 +60,7 @@ def read(folder, population="target", **changes):
     """The files of GOOD with some changed (None: left out), read."""
     arrays = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
     save(folder, **arrays)
-    return imported.read({name: Path(folder) / f"{name}.npy" for name in arrays}, population)
+    return external.read({name: Path(folder) / f"{name}.npy" for name in arrays}, population)
 
 
 def world(root, *, seed=0, samples=200, pairs=2, models=2, methods=("mine",), trace=(0.5,), test=20):
@@ -95,10 +97,10 @@ def config(methods=("mine",), attacks=("random",), path="logits"):
 
 
 def planned(*args, **kwargs):
-    return plan.make(study.read(config(*args, **kwargs), "own.yaml"))
+    return plan.make(reading.read(config(*args, **kwargs), "own.yaml"))
 
 
-SCRIPTS = {"import": import_logits.import_logits, "attack": attack.attack, "metrics": metrics.metrics}
+SCRIPTS = {"external": external_script.external, "attack": attack.attack, "metrics": metrics.metrics}
 
 
 def run(found: plan.Plan, *methods: str) -> dict[str, list[dict]]:

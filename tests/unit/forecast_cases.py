@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 import data as data_script
-from unlearning import plan, study
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 
 def planned(scenarios: dict, **defaults) -> plan.Plan:
@@ -20,7 +21,7 @@ def planned(scenarios: dict, **defaults) -> plan.Plan:
         "controls": False,
         **defaults,
     }
-    made = plan.make(study.read({"study": "small", "batch": 2, "defaults": fields, "scenarios": scenarios}))
+    made = plan.make(reading.read({"study": "small", "batch": 2, "defaults": fields, "scenarios": scenarios}))
     for node in made.nodes["data"].values():
         data_script.data(node.outputs["data"], node.settings, node.place)
     return made

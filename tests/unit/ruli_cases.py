@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts import Data, Logits, Membership
-from unlearning.case import Case
+from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.protocols import ruli
-from unlearning.selection import Selection
 
 SAMPLES, TEST = 700, 100
 #: Mean phi of models that were trained on a sample, and of those that never saw it.

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from unlearning.metrics import _crossed, _game
+from unlearning.metrics import _game
+from unlearning.stats import crossed as _crossed
 
 
 def layout(rng, *, samples, pairs, k, models, swapped=True):

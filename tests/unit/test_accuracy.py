@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unlearning.metrics import _crossed, _rates, accuracy
+from unlearning.metrics import accuracy
+from unlearning.stats import crossed, rates
 
 
 def logits_of(guess, classes=4):
@@ -66,7 +67,7 @@ def test_models_count_the_same_whatever_the_size_of_their_sets():
 def test_models_count_the_same_whatever_the_size_of_their_split():
     all_rows = np.ones((3, 4), bool)
     hit = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
-    found = _rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
+    found = rates.rate(hit=hit, rows=all_rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
     assert found.value == pytest.approx(2 / 3, abs=1e-15)
 
 
@@ -86,7 +87,7 @@ def test_roles_that_nobody_has_are_empty_with_a_reason():
 def test_a_model_that_gives_no_numbers_is_never_right():
     logits = np.zeros((2, 3, 4), np.float32)
     logits[1, :, 2] = np.nan
-    np.testing.assert_array_equal(_rates.predicted(logits), [[0, 0, 0], [-1, -1, -1]])
+    np.testing.assert_array_equal(rates.predicted(logits), [[0, 0, 0], [-1, -1, -1]])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_one_model_says_what_its_interval_lacks():
     given, test = example()
     one = {name: value if name == "y" else value[:1] for name, value in given.items()}
     rows = by_role(accuracy.evaluate(**one, test=test))
-    assert all(row["note"] == _crossed.ONE_MODEL for row in rows.values())
+    assert all(row["note"] == crossed.ONE_MODEL for row in rows.values())
 
 
 @pytest.mark.parametrize("of_sample", [0.0, 1.0])
@@ -126,7 +127,7 @@ def test_interval_covers_the_truth(of_sample, of_model, shared):
         hit = z + rng.normal(size=(models, samples)) > -1
         rows = np.ones_like(hit) if shared else rng.random(hit.shape) < 0.4
         groups = np.zeros(models, int) if shared else np.arange(models)
-        found = _rates.rate(hit=hit, rows=rows, split=groups, block=np.zeros(models, int))
+        found = rates.rate(hit=hit, rows=rows, split=groups, block=np.zeros(models, int))
         inside += found.low <= truth <= found.high
         values.append(found.value)
         halves.append((found.high - found.low) / 2)
@@ -174,7 +175,7 @@ def test_the_interval_of_a_gap_covers_the_truth(shift):
     for _ in range(games):
         z = 0.5 + rng.normal(size=samples)
         of, to = (z + more + rng.normal(size=(models, samples)) > 0 for more in (shift, 0.0))
-        found = _rates.gap(of=of, to=to, rows=np.ones((models, samples), bool), **groups)
+        found = rates.gap(of=of, to=to, rows=np.ones((models, samples), bool), **groups)
         inside += found.low <= truth <= found.high
         wide.append(found.high - found.low)
         apart.append(found.value)

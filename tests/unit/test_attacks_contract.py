@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from attack_cases import reference_of, two_gaussians
-from unlearning import plugins
-from unlearning.attacks import Reference
+from unlearning.adversary.reference import Reference
+from unlearning.plugins import registry
 
-ATTACKS = plugins.names("attacks")
+ATTACKS = registry.names("attacks")
 NEEDS_NO_REFERENCE = {"correctness", "random"}
 
 
@@ -32,7 +32,7 @@ def squared_norms(logits, y):
 
 
 def scored(name, logits, y, reference, seed=0):
-    attack = plugins.load("attacks", name)
+    attack = registry.load("attacks", name)
     signals = {}
     if getattr(attack, "NEEDS", None):
         signals = {attack.NEEDS: squared_norms(logits, y)}
@@ -112,7 +112,7 @@ def test_a_reference_without_one_side_is_refused(name, game):
 def test_attacks_import_nothing_slow():
     code = (
         "import sys\nfrom unlearning import plugins\n"
-        "for name in plugins.names('attacks'): plugins.load('attacks', name)\n"
+        "for name in registry.names('attacks'): registry.load('attacks', name)\n"
         "print([m for m in ('torch', 'pandas', 'scipy.stats', 'sklearn') if m in sys.modules])"
     )
     scripts = Path(__file__).parents[2] / "scripts"
@@ -122,7 +122,7 @@ def test_attacks_import_nothing_slow():
 
 def test_every_attack_file_says_what_it_does():
     for name in ATTACKS:
-        attack = plugins.load("attacks", name)
+        attack = registry.load("attacks", name)
         assert attack.__doc__.split(), name
         assert attack.Options.__doc__.split(), name
         assert attack.score.__doc__.split(), name

@@ -6,9 +6,14 @@ from scipy.special import ndtr
 
 from attack_cases import advantage
 from test_ruli_end_to_end import run
-from unlearning import plan, plugins, source, stats, study, tables
-from unlearning.artifacts import Logits, Membership
-from unlearning.attacks import Reference, gradient_norm
+from unlearning import stats
+from unlearning.adversary.reference import Reference
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.attacks import gradient_norm
+from unlearning.plugins import registry, source
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 CLASSES = 3
 
@@ -75,7 +80,7 @@ STUDY = {
 
 
 def planned():
-    return plan.make(study.read(STUDY, "study.yaml"))
+    return plan.make(reading.read(STUDY, "study.yaml"))
 
 
 def test_only_where_the_attack_is_asked_do_models_keep_the_norms_of_all_rows():
@@ -88,8 +93,8 @@ def test_only_where_the_attack_is_asked_do_models_keep_the_norms_of_all_rows():
     nodes = {**made.nodes["train"], **made.nodes["unlearn"]}
     assert {nodes[name].settings["gradients"] for name in of[True]} == {"all"}
     assert {nodes[name].settings["gradients"] for name in of[False]} == {False}
-    assert plugins.constant(plugins.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
-    assert plugins.constant(plugins.source_file("attacks", "confidence"), "NEEDS") is None
+    assert registry.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
+    assert registry.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +143,7 @@ def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
     wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(mine)}}},
             "scenarios": {"white": {}}}  # fmt: skip
     with pytest.raises(ValueError, match=r"attacks\.mine: has NEEDS = 'tea leaves'; what models can be asked for"):
-        study.read(wish, "study.yaml")
+        reading.read(wish, "study.yaml")
     mine.write_text(text + '\nNEEDS = open("x").read()\n')
     with pytest.raises(ValueError, match="NEEDS must be a plain value"):
-        study.read(wish, "study.yaml")
+        reading.read(wish, "study.yaml")

@@ -6,7 +6,8 @@ from scipy import stats as scipy_stats
 
 from attack_cases import logits_of
 from unlearning import stats
-from unlearning.attacks import Reference, lira
+from unlearning.adversary.reference import Reference
+from unlearning.attacks import lira
 
 SPREADS = ["per_sample", "within", "global"]
 

@@ -5,7 +5,8 @@ import pytest
 
 from attack_cases import logits_of
 from unlearning import stats
-from unlearning.attacks import Reference, rmia
+from unlearning.adversary.reference import Reference
+from unlearning.attacks import rmia
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from attack_cases import logits_of, reference_of
-from unlearning import density, logistic, per_sample, signals, thresholds
-from unlearning.attacks import Reference
+from unlearning.adversary import density, logistic, per_sample, signals, thresholds
+from unlearning.adversary.reference import Reference
 
 
 @pytest.fixture

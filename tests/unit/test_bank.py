@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, samples, state, tanh, trained
-from unlearning.bank import Bank
-from unlearning.recipe import Recipe
-from unlearning.streams import Order, Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Order, Rows, Stream
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 
@@ -167,7 +167,7 @@ def test_half_precision_multiplies_in_half_and_keeps_the_rest():
         fresh(conv, backend="serial", recipe=RECIPE.model_copy(update={"precision": kind, "epochs": 1}))
         for kind in ("float32", "bfloat16")
     )
-    x = single._scaled(single.x[None, :7])
+    x = single.scaled(single.x[None, :7])
     first = [{k: v[:1] for k, v in s.items()} for s in (single.parameters, single.buffers)]
     full, low = single.forward(*first, x), half.forward(*first, x)
     gap = (full - low).norm() / full.norm()

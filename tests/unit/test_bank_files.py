@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bank_cases import SEEDS, conv, fresh, same, trained
-from unlearning.files import ArtifactError
+from unlearning.artifacts.files import ArtifactError
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from unlearning import tables
-from unlearning.artifacts import ArtifactError, Data, Logits, Membership, NotFiniteError
-from unlearning.case import Case
+from unlearning.adversary.case import Case
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
 
 SAMPLES, CLASSES = 6, 3
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from unlearning import stats
-from unlearning.metrics import _jackknife, competition
+from unlearning.metrics import competition
 from unlearning.metrics._epsilon import epsilons, points
+from unlearning.stats import jackknife
 
 
 def null_quality(models: int, sd: float, samples: int, rule: str = "exact", shift: float = 0.0) -> float:
@@ -40,12 +41,12 @@ def test_jackknife_finds_the_variance_of_crossed_effects(sd):
     rng = np.random.default_rng(8)
     models, samples, groups = 32, 25, 16
     truth = sd[0] ** 2 / models + sd[1] ** 2 / samples + sd[2] ** 2 / (models * samples)
-    group = _jackknife.groups_of(models, groups=groups)
+    group = jackknife.groups_of(models, groups=groups)
     widths, hits, repeats = [], 0, 400
     for _ in range(repeats):
         x = crossed_effects(rng, models, samples, sd)
         means = np.stack([x[group != g].mean(axis=0) for g in range(-1, groups)])
-        found = _jackknife.estimate(per_sample=means[:, None], combine=lambda m: m, n=samples)
+        found = jackknife.estimate(per_sample=means[:, None], combine=lambda m: m, n=samples)
         assert found.value == pytest.approx(x.mean(), abs=1e-12)
         widths.append((found.high - found.low) ** 2)
         hits += found.low <= 0 <= found.high
@@ -57,13 +58,13 @@ def test_jackknife_finds_the_variance_of_crossed_effects(sd):
 def test_jackknife_of_a_ratio_and_of_numbers_without_samples():
     rng = np.random.default_rng(9)
     models, samples, groups = 64, 400, 16
-    group = _jackknife.groups_of(models, groups=groups)
+    group = jackknife.groups_of(models, groups=groups)
     hits, repeats = 0, 200
     for _ in range(repeats):
         x, y = (5 + crossed_effects(rng, models, samples, (1, 1, 1)) for _ in range(2))
         a = 2 + 0.1 * rng.normal(size=models)
         kept = [group != g for g in range(-1, groups)]
-        found = _jackknife.estimate(
+        found = jackknife.estimate(
             per_sample=np.stack([[x[k].mean(0), y[k].mean(0)] for k in kept]),
             per_model=np.array([[a[k].mean()] for k in kept]),
             combine=lambda x, y, a: a * x / y,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from unlearning.metrics import _crossed, confusion
+from unlearning.metrics import confusion
+from unlearning.stats import crossed
 
 
 def confused(models=3, samples=60):
@@ -77,7 +78,7 @@ def test_a_diverged_model_remembers_nothing_and_one_model_has_a_note():
     given = confused(models=1)
     rows = confusion.evaluate(logits=np.full((1, 60, 4), np.nan, np.float32), **given)
     assert rows[0]["value"] == 0
-    assert rows[0]["note"] == _crossed.ONE_MODEL
+    assert rows[0]["note"] == crossed.ONE_MODEL
 
 
 def test_labels_may_be_shared_by_all_models():

@@ -7,7 +7,7 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from bank_cases import conv, mlp, tanh
-from unlearning import curvature
+from unlearning.bank import curvature
 
 torch.set_num_threads(1)
 

@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_leaves
 
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from test_lanes import fit
-from unlearning import lanes, plugins, updates
+from unlearning.bank import lanes, updates
+from unlearning.plugins import registry
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")
@@ -58,7 +59,7 @@ def on_device(build):
 
 
 @pytest.mark.parametrize("build", [mlp, conv])
-@pytest.mark.parametrize("name", plugins.names("methods"))
+@pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_unlearn_where_the_models_are(name, build):
     bank = on_device(build)
     with OnePlace():
@@ -124,10 +125,10 @@ def test_a_mixture_would_be_seen(operation):
 
 @GPU
 @pytest.mark.parametrize("build", [mlp, conv])
-@pytest.mark.parametrize("name", plugins.names("methods"))
+@pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_on_a_gpu_agree_with_the_processor(name, build):
     backend = "stacked" if build is mlp else "serial"
-    known = plugins.load("methods", name).Options.model_fields
+    known = registry.load("methods", name).Options.model_fields
     short = {option: value for option, value in SHORT.items() if option in known}
     here, there = (trained(build, SEEDS[:3], backend=backend, dtype=torch.float64) for _ in range(2))
     here, there = (unlearned(bank, name, **short) for bank in (here, moved(there, "cuda")))

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from display_cases import REASON, case, order, q, row, study
-from unlearning.display import formats, grid, pivot, sheet
-from unlearning.display.pivot import Cell, Numbers
+from unlearning.display import lookup
+from unlearning.display.lookup import Cell, Numbers
+from unlearning.display.tables import formats, grid, typeset
 
 CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
@@ -79,7 +80,7 @@ def test_the_numbers_of_pairs_are_those_of_the_pair_as_a_whole():
 
 
 def test_methods_stand_with_none_first_and_the_retrained_last():
-    assert pivot.methods(CASES) == [
+    assert lookup.methods(CASES) == [
         "none",
         "finetune",
         "scrub",
@@ -96,11 +97,11 @@ def test_methods_stand_with_none_first_and_the_retrained_last():
 
 @pytest.mark.parametrize(("width", "places"), [(0.4, 2), (0.06, 2), (0.02, 2), (0.009, 3), (0.0008, 4), (0.00001, 4)])
 def test_decimals_follow_the_width_of_the_intervals(width, places):
-    assert sheet.decimals([Cell(0.5, 0.5 - width / 2, 0.5 + width / 2)]) == places
+    assert typeset.decimals([Cell(0.5, 0.5 - width / 2, 0.5 + width / 2)]) == places
 
 
 def test_decimals_follow_the_size_where_there_is_no_interval():
-    assert [sheet.decimals([Cell(value)]) for value in (0.5, 50.0, 5000.0)] == [2, 1, 0]
+    assert [typeset.decimals([Cell(value)]) for value in (0.5, 50.0, 5000.0)] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -109,14 +110,14 @@ def test_decimals_follow_the_size_where_there_is_no_interval():
      (2e-6, "0.00"), (-1e-17, "0.00"), (3e6, "3.00e+06")],
 )  # fmt: skip
 def test_numbers_as_text(value, text):
-    assert sheet.number(value, 2) == text
+    assert typeset.number(value, 2) == text
 
 
 def test_an_interval_as_text():
-    assert sheet.interval(Cell(0.94, 0.91, 0.97), 2) == "0.94 [0.91, 0.97]"
-    assert sheet.interval(Cell(0.94), 2) == "0.94"
-    assert sheet.interval(pivot.missing("why"), 2) == "—"
-    assert sheet.interval(pivot.missing("why", "failed"), 2) == "failed"
+    assert typeset.interval(Cell(0.94, 0.91, 0.97), 2) == "0.94 [0.91, 0.97]"
+    assert typeset.interval(Cell(0.94), 2) == "0.94"
+    assert typeset.interval(lookup.missing("why"), 2) == "—"
+    assert typeset.interval(lookup.missing("why", "failed"), 2) == "failed"
 
 
 # ---------------------------------------------------------------- tables
@@ -126,7 +127,7 @@ def test_a_table_has_a_line_for_every_method_and_marks_what_failed_or_did_nothin
     lines = {line.label: line.cells[0] for line in made(["plain"]).lines}
     assert list(lines) == ["none", "finetune", "scrub", "ssd", "neggrad", "retrain", "retrain (control)"]
     assert lines["none"].text == "0.60 [0.57, 0.63]"
-    assert lines["ssd"].notes == (sheet.UNCHANGED,)
+    assert lines["ssd"].notes == (typeset.UNCHANGED,)
     assert lines["neggrad"].text == "failed"
     assert lines["neggrad"].notes == (REASON,)
 
@@ -225,12 +226,12 @@ def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
         for mark in m.split()
     }
     assert used == set(explained)
-    assert sheet.UNCHANGED in used
+    assert typeset.UNCHANGED in used
 
 
 def test_footnotes_go_on_after_z():
-    lines = tuple(sheet.Line(str(i), (sheet.Entry("x", (f"reason {i}",)),)) for i in range(28))
-    table = sheet.Sheet("n", "t", "", "c", (sheet.Head("h"),), lines)
+    lines = tuple(typeset.Line(str(i), (typeset.Entry("x", (f"reason {i}",)),)) for i in range(28))
+    table = typeset.Sheet("n", "t", "", "c", (typeset.Head("h"),), lines)
     assert [m for m, _ in table.explained()][24:] == ["y", "z", "aa", "ab"]
 
 
@@ -238,7 +239,7 @@ def test_footnotes_go_on_after_z():
 
 
 def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each():
-    from unlearning.display.sheet import SIGNIFICANT, decimals, finer, interval, number
+    from unlearning.display.tables.typeset import SIGNIFICANT, decimals, finer, interval, number
 
     cells = [Cell(v, v / 2, 2 * v, metric="efficacy_median") for v in (806.4, 1.44, 0.00237, 0.0996)]
     places = decimals(cells)

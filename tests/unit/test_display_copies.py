@@ -3,9 +3,9 @@
 import numpy as np
 
 import splits as stage
-from unlearning.artifacts import Data, Membership
-from unlearning.display import copies
-from unlearning.files import write_json
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.files import write_json
+from unlearning.display.page import copies
 
 
 def place(folder, scenario, groups, *batches):

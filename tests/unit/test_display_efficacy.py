@@ -7,8 +7,8 @@ import pytest
 
 from display_cases import case, row
 from test_display_figures import figure, saved
-from unlearning.display import ridges
-from unlearning.display.pivot import Numbers
+from unlearning.display.figures import _densities
+from unlearning.display.lookup import Numbers
 
 FRACTIONS, METHODS, MODELS = ("0.1", "0.5", "1"), ("none", "amnesiac", "retrain"), 12
 
@@ -98,10 +98,10 @@ def test_efficacy_stands_against_probability_model_by_model(study):
 
 def test_a_density_is_highest_where_values_are_and_nothing_where_there_are_too_few():
     at = np.linspace(-4, 4, 801)
-    found = ridges.density(np.random.default_rng(1).normal(size=4000), at)
+    found = _densities.density(np.random.default_rng(1).normal(size=4000), at)
     np.testing.assert_allclose(found, np.exp(-(at**2) / 2), atol=0.06)
     for few in ([], [1.0], [1.0, 2.0], [3.0] * 9):
-        assert not ridges.density(np.array(few), at).any()
+        assert not _densities.density(np.array(few), at).any()
 
 
 def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):

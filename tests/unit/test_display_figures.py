@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from display_cases import case, q, row, study
-from unlearning import artifacts, stats, tables
-from unlearning.display import embed, orders, style
+from unlearning import stats
+from unlearning.artifacts import arrays, tables
+from unlearning.display import style
 from unlearning.display.figures import axis, phi, roc
-from unlearning.display.pivot import Numbers
+from unlearning.display.lookup import Numbers
+from unlearning.display.page import embed
+from unlearning.workflow import parameters
 
 CASES, ROWS = study()
 
@@ -40,16 +43,16 @@ def files(tmp_path_factory):
     n, models = 40, 3
     forget, heldout = np.zeros((models, n), bool), np.zeros((models, n), bool)
     forget[:, :12], heldout[:, 12:24] = True, True
-    data = artifacts.Data(np.zeros((n, 2), np.float32), np.arange(n) % 3, np.zeros(n, np.uint8), np.arange(n) % 3,
+    data = arrays.Data(np.zeros((n, 2), np.float32), np.arange(n) % 3, np.zeros(n, np.uint8), np.arange(n) % 3,
                           np.arange(n), 3)  # fmt: skip
     shadow = np.array([False, False, True])
-    member = artifacts.Membership(forget, forget, heldout, *(np.zeros(models, np.int64) for _ in range(3)), shadow)
+    member = arrays.Membership(forget, forget, heldout, *(np.zeros(models, np.int64) for _ in range(3)), shadow)
     logits = rng.normal(size=(models, n, 3)).astype(np.float32)
     kinds = {"data": "data.npz", "splits": "membership.npz", "unlearned": "logits.npz", "scores": "scores.parquet"}
     paths = {name: folder / f"{name}-0" / file for name, file in kinds.items()}
     data.write(paths["data"])
     member.write(paths["splits"])
-    artifacts.Logits(logits, np.arange(n), data.y).write(paths["unlearned"])
+    arrays.Logits(logits, np.arange(n), data.y).write(paths["unlearned"])
     score = rng.normal(size=(2, 2, n)) + forget[:2] * np.array([0.5, 3.0])[:, None, None]
     columns = {name: [] for name in ("attack", "form", "model", "index", "role", "score", "decision")}
     for a, attack in enumerate(("weak", "strong")):
@@ -251,8 +254,8 @@ def test_drawings_on_one_page_share_no_id_and_follow_its_theme(tmp_path):
 
 
 def test_every_kind_of_figure_has_a_module_and_a_caption():
-    from unlearning.study import Figure
+    from unlearning.study.schema import Figure
 
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning.display.figures.{kind}").draw)
-        assert len(orders.caption(kind).split("\n\n")) == 2
+        assert len(parameters.caption(kind).split("\n\n")) == 2

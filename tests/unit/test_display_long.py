@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from display_cases import case, order, row
-from unlearning.display import formats, grid
-from unlearning.display.pivot import Numbers
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import formats, grid
 
 FILE = Path(__file__).parents[2] / "resources" / "published" / "published.csv"
 ROLES = ["role=retain", "role=forget", "role=test"]

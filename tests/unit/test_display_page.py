@@ -11,14 +11,17 @@ import yaml
 from markupsafe import escape
 
 from display_cases import REASON, case, q, study
-from unlearning import plan, tables
-from unlearning import study as studies
-from unlearning.display import dag, formats, grid, ledger, matrix, orders, page, style
-from unlearning.display import meta as worth
-from unlearning.display.figures import quality
-from unlearning.display.pivot import Numbers
-from unlearning.files import write_json
-from unlearning.meta import evaluate
+from unlearning.artifacts import tables
+from unlearning.artifacts.files import write_json
+from unlearning.comparisons.meta import evaluate
+from unlearning.display import style
+from unlearning.display.figures import _meta, quality
+from unlearning.display.lookup import Numbers
+from unlearning.display.page import dag, page
+from unlearning.display.tables import cost, formats, grid
+from unlearning.display.tables import meta as worth
+from unlearning.study import reading
+from unlearning.workflow import parameters, plan
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
@@ -69,7 +72,7 @@ def rendered(tmp_path_factory):
         write_json(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
                           "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
         nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
-    tables.write_rows(folder / "cost.csv", ledger.rows(nodes), ledger.COLUMNS)
+    tables.write_rows(folder / "cost.csv", cost.rows(nodes), cost.COLUMNS)
     wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "layout": "wide",
             "attack": "", "setting": "", "footer": ["accuracy"], "published": None}  # fmt: skip
     head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
@@ -86,9 +89,9 @@ def rendered(tmp_path_factory):
     some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
     found = evaluate(rows)
     formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
-    style.save(matrix.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
+    style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
     files |= {f"meta.{kind}": path for kind, path in some.items()}
-    captions = {path.stem: path.read_text() for path in orders.CAPTIONS.glob("*.rst")}
+    captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
     scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
                 "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
     scenarios = [scenario, {**scenario, "scenario": NASTY, "recipe": {"lr": 0.2}}]
@@ -238,43 +241,43 @@ def test_the_drawing_of_the_stages_has_a_box_and_an_arrow_for_each():
 
 @pytest.fixture(scope="module")
 def planned():
-    return plan.make(studies.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    return plan.make(reading.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
 
 
 def test_orders_are_json_and_name_files_of_the_plan(planned):
     made = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
     wanted = [
-        orders.collect(planned),
-        orders.cost(planned),
-        orders.meta(planned),
-        orders.headline(planned),
-        orders.report(planned),
+        parameters.collect(planned),
+        parameters.cost(planned),
+        parameters.meta(planned),
+        parameters.headline(planned),
+        parameters.report(planned),
     ]
-    wanted += [orders.table(planned, name) for name in ("headline", *planned.study.tables)]
-    wanted += [orders.figure(planned, name) for name in planned.study.figures]
+    wanted += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
+    wanted += [parameters.figure(planned, name) for name in planned.study.figures]
     for order in wanted:
         assert json.loads(json.dumps(order, allow_nan=False)) == order
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
     for name in planned.study.figures:
-        assert set(orders.figure_files(planned, name)) <= made
-    assert set(orders.metrics(planned)) | set(orders.logits(planned)) <= made
+        assert set(parameters.figure_files(planned, name)) <= made
+    assert set(parameters.metrics(planned)) | set(parameters.logits(planned)) <= made
 
 
 def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert orders.report(planned)["command"] == "snakemake --cores 1"
+    assert parameters.report(planned)["command"] == "snakemake --cores 1"
     near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
-    command = orders.report(planned, [str(near), far])["command"]
+    command = parameters.report(planned, [str(near), far])["command"]
     assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
 
 
 def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
     for name, wish in planned.study.tables.items():
-        assert {one["scenario"] for one in orders.table(planned, name)["cases"]} == set(wish.scenarios)
+        assert {one["scenario"] for one in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
 
 
 def test_the_stages_are_linked_as_the_nodes_are(planned):
-    edges = orders.edges(planned)
+    edges = parameters.edges(planned)
     assert ["splits", "train"] in edges
     assert ["train", "unlearn"] in edges
     assert ["data", "train"] not in edges  # every batch gets its data by way of its splits

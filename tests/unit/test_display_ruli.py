@@ -8,9 +8,10 @@ import pytest
 
 from display_cases import NAN, case, order, row
 from ruli_cases import Folder, memberships, trained
-from unlearning.display import formats, grid, style
+from unlearning.display import style
 from unlearning.display.figures import curves, samples
-from unlearning.display.pivot import Numbers
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import formats, grid
 from unlearning.protocols import ruli as protocol
 
 METHODS = ("none", "scrub", "retrain")

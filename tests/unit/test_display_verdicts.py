@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from display_cases import NAN, REASON, case, q, row, study
-from unlearning import artifacts, tables
-from unlearning.display import headline, ledger, union, verdicts
-from unlearning.display.pivot import Cell, Numbers
-from unlearning.files import write_json
+from unlearning.artifacts import arrays, tables
+from unlearning.artifacts.files import write_json
+from unlearning.display.lookup import Cell, Numbers
+from unlearning.display.page import sentences
+from unlearning.display.tables import cost, headline, union
 
 CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
@@ -37,41 +38,41 @@ def one_scenario(**values):
 )
 def test_a_method_is_placed_between_none_and_retraining(value, text, tone):
     numbers = one_scenario(none=(0.6, 0.03), retrain=(0.98, 0.02), x=(value, 0.03), retrain_control=(0.97, 0.03))
-    (said,) = verdicts.methods(numbers)
+    (said,) = sentences.methods(numbers)
     assert (said.subject, said.text, said.tone) == ("x", text, tone)
     assert said.value == f"Q {value:.2f} [{value - 0.03:.2f}, {value + 0.03:.2f}]"
 
 
 def test_wide_intervals_and_scores_above_retraining_are_not_called_good():
     wide = one_scenario(none=(0.8, 0.1), retrain=(0.95, 0.03), x=(0.9, 0.1))
-    assert verdicts.methods(wide)[0].text.startswith("may be as good as retraining or as poor as none")
+    assert sentences.methods(wide)[0].text.startswith("may be as good as retraining or as poor as none")
     above = one_scenario(none=(0.6, 0.03), retrain=(0.8, 0.03), x=(0.95, 0.03))
-    assert verdicts.methods(above)[0].text.startswith("above retraining, which should not be possible")
-    assert {v.tone for v in (*verdicts.methods(wide), *verdicts.methods(above))} == {""}
+    assert sentences.methods(above)[0].text.startswith("above retraining, which should not be possible")
+    assert {v.tone for v in (*sentences.methods(wide), *sentences.methods(above))} == {""}
 
 
 @pytest.mark.parametrize(("ground", "why"), [(0.95, "cannot be told from"), (0.999, "reads better than")])
 def test_there_is_no_verdict_where_none_itself_looks_forgotten(ground, why):
     numbers = one_scenario(none=(ground, 0.001), retrain=(0.95, 0.03), x=(0.5, 0.03))
-    (said,) = verdicts.methods(numbers)
+    (said,) = sentences.methods(numbers)
     assert (said.text, said.tone) == (f"no verdict, for none itself {why} retraining", "")
 
 
 def test_a_lower_number_is_better_where_the_metric_says_so():
     numbers = one_scenario(none=(0.6, 0.03), x=(0.55, 0.01))
     low, high = (numbers.cell(c, "q") for c in reversed(numbers.cases))
-    assert verdicts.compare("privacy_auc", low, high) == "better"
-    assert verdicts.compare("q", low, high) == "worse"
+    assert sentences.compare("privacy_auc", low, high) == "better"
+    assert sentences.compare("q", low, high) == "worse"
 
 
 def test_no_interval_no_comparison():
     cases = [case("s", name) for name in ("none", "retrain", "x")]
     numbers = Numbers([row(c, "q", 0.5, attack="paper") for c in cases], cases)
-    assert verdicts.methods(numbers)[0].text == "without an interval that could be compared"
+    assert sentences.methods(numbers)[0].text == "without an interval that could be compared"
 
 
 def test_what_failed_or_did_nothing_is_never_praised():
-    said = {v.subject: v for v in verdicts.methods(NUMBERS) if v.place[0] == "plain"}
+    said = {v.subject: v for v in sentences.methods(NUMBERS) if v.place[0] == "plain"}
     assert said["neggrad"].text == "failed, so there is no number"
     assert said["ssd"].text == "changed nothing, its models are those it was given"
     assert {said[name].tone for name in ("neggrad", "ssd")} == {"bad"}
@@ -81,9 +82,9 @@ def test_what_failed_or_did_nothing_is_never_praised():
 
 
 def test_controls_hold_where_they_should():
-    found = {v.subject: v.tone for v in verdicts.controls(NUMBERS) if v.place[0] == "plain"}
-    assert [found[name] for name in verdicts.CHECKS] == ["good", "good", "good"]
-    assert [v.text for v in verdicts.controls(NUMBERS)[-2:]] == [
+    found = {v.subject: v.tone for v in sentences.controls(NUMBERS) if v.place[0] == "plain"}
+    assert [found[name] for name in sentences.CHECKS] == ["good", "good", "good"]
+    assert [v.text for v in sentences.controls(NUMBERS)[-2:]] == [
         "ssd returned exactly the models it was given", f"neggrad failed: {REASON}"
     ]  # fmt: skip
 
@@ -97,18 +98,18 @@ def test_controls_hold_where_they_should():
     ],
 )
 def test_each_control_fails_alone(values, check):
-    tones = {v.subject: v.tone for v in verdicts.controls(one_scenario(**values))}
-    assert tones == {name: "bad" if name == check else "good" for name in verdicts.CHECKS}
+    tones = {v.subject: v.tone for v in sentences.controls(one_scenario(**values))}
+    assert tones == {name: "bad" if name == check else "good" for name in sentences.CHECKS}
 
 
 def test_what_cannot_be_checked_is_not_called_good():
     numbers = one_scenario(x=(0.9, 0.03))
-    assert {v.tone for v in verdicts.controls(numbers)} == {""}
+    assert {v.tone for v in sentences.controls(numbers)} == {""}
     confused = [case("s", name, protocol="interclass_confusion") for name in ("none", "retrain")]
     rows = [
         row(one, "ic_score", value, value - 0.02, value + 0.02) for one, value in zip(confused, (0.5, 0.9), strict=True)
     ]
-    perfect, _, power = verdicts.controls(Numbers(rows, confused))
+    perfect, _, power = sentences.controls(Numbers(rows, confused))
     assert perfect.tone == ""
     assert power.tone == "good"
 
@@ -166,26 +167,26 @@ def test_unlearning_is_compared_with_retraining_model_by_model(tmp_path):
         {"stage": stage, "node": name, "spec": spec(tmp_path / stage / name / "spec.json", seconds, models, unlearn)}
         for stage, name, seconds, models, unlearn in wanted
     ]
-    rows = ledger.rows(nodes)
+    rows = cost.rows(nodes)
     cases = [
         {**case("s", method), "specs": [nodes[i]["spec"] for i in which]}
         for method, which in (("none", [0]), ("retrain", [1]), ("finetune", [2, 3]))
     ]
-    assert ledger.ratios(rows, cases) == {
+    assert cost.ratios(rows, cases) == {
         ("s", "", "none"): (0.0, 0.0), ("s", "", "retrain"): (2.0, 1.0), ("s", "", "finetune"): (0.25, 0.125)
     }  # fmt: skip
-    found = ledger.stages(rows)
+    found = cost.stages(rows)
     assert (found["unlearn"]["jobs"], found["unlearn"]["models"], found["unlearn"]["seconds"]) == (3, 8, 10.0)
-    stages, methods = ledger.sheets(rows, {"cases": cases})
+    stages, methods = cost.sheets(rows, {"cases": cases})
     assert [cell.text for cell in stages.footer[0].cells][:3] == ["4", "", "19 s"]
     assert [line.cells[0].text for line in methods.lines] == ["0.00 ×", "0.12 ×", "1.00 ×"]
-    tables.write_rows(tmp_path / "cost.csv", rows, ledger.COLUMNS)
-    assert ledger.read(tmp_path / "cost.csv") == rows
+    tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
+    assert cost.read(tmp_path / "cost.csv") == rows
 
 
 def test_without_retraining_there_is_no_ratio(tmp_path):
     node = {"stage": "unlearn", "node": "f-2", "spec": spec(tmp_path / "unlearn" / "f-2" / "spec.json", 1.0, 2, 0.5)}
-    (ratio,) = ledger.ratios(ledger.rows([node]), [{**case("s", "finetune"), "specs": [node["spec"]]}]).values()
+    (ratio,) = cost.ratios(cost.rows([node]), [{**case("s", "finetune"), "specs": [node["spec"]]}]).values()
     assert ratio[0] == 0.25
     assert math.isnan(ratio[1])
 
@@ -195,14 +196,14 @@ def test_without_retraining_there_is_no_ratio(tmp_path):
     [(0, "0 s"), (0.213, "0.21 s"), (14.2, "14 s"), (89, "89 s"), (210, "3.5 min"), (7600, "2.1 h")],
 )
 def test_durations(seconds, text):
-    assert ledger.duration(seconds) == text
+    assert cost.duration(seconds) == text
 
 
 # ---------------------------------------------------------------- union
 
 
 def logits(path, values):
-    artifacts.Logits(np.asarray(values, np.float32), np.arange(2), np.array([0, 1])).write(path)
+    arrays.Logits(np.asarray(values, np.float32), np.arange(2), np.array([0, 1])).write(path)
     return str(path)
 
 
@@ -246,14 +247,14 @@ def test_diverged_logits_are_no_obstacle_and_damaged_files_are_named(tmp_path):
     one = {**case("s", "neggrad"), "metrics": str(path), "originals": [before], "unlearned": [after]}
     assert [r["metric"] for r in union.rows("study", [one])] == ["failed"]
     (tmp_path / "b-2" / "logits.npz").write_bytes(b"no archive")
-    with pytest.raises(artifacts.ArtifactError, match=r"b-2/logits.npz"):
+    with pytest.raises(arrays.ArtifactError, match=r"b-2/logits.npz"):
         union.rows("study", [one])
 
 
 @pytest.mark.parametrize(("control", "chosen"), [((0.7, 1.0), "retrain_control"), ((0.4, 1.0), "retrain")])
 def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(control, chosen):
     cells = {"retrain_control": Cell(0.9, *control), "retrain": Cell(0.9, 0.75, 1.0)}
-    assert verdicts._yardstick(cells) == (chosen, cells[chosen])
+    assert sentences._yardstick(cells) == (chosen, cells[chosen])
 
 
 # ---------------------------------------------------------------- broken models
@@ -275,7 +276,7 @@ def broken(low, high, *, method="x", measured="gap"):
 @pytest.mark.parametrize("measured", ["gap", "accuracies"])
 def test_who_forgets_by_breaking_the_model_is_not_praised(measured):
     numbers = broken(0.12, 0.2, measured=measured)
-    (said,) = verdicts.methods(numbers)
+    (said,) = sentences.methods(numbers)
     text = "forgot by breaking the model: test accuracy is 16 [12, 20] points below that of retraining"
     assert (said.text, said.tone) == (text, "bad")
     shown = headline.sheet(numbers, numbers.cases)
@@ -285,13 +286,13 @@ def test_who_forgets_by_breaking_the_model_is_not_praised(measured):
 
 @pytest.mark.parametrize("measured", ["gap", "accuracies"])
 def test_a_loss_that_may_be_small_is_not_called_a_broken_model(measured):
-    (said,) = verdicts.methods(broken(0.05, 0.3, measured=measured))
+    (said,) = sentences.methods(broken(0.05, 0.3, measured=measured))
     assert (said.text, said.tone) == ("better than none; it cannot be told from retraining", "good")
 
 
 def test_references_are_what_others_are_held_against_and_never_broken():
     numbers = broken(0.5, 0.6, method="retrain_control")
-    assert [verdicts.lost(numbers, one) for one in numbers.cases] == [None] * 3
+    assert [sentences.lost(numbers, one) for one in numbers.cases] == [None] * 3
 
 
 # ---------------------------------------------------------------- columns
@@ -330,10 +331,10 @@ def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(
         for name, s in seconds.items()
     ]
     cases = [{**case("s", name), "specs": [node["spec"]]} for name, node in zip(seconds, nodes, strict=True)]
-    sheet = ledger.sheets(ledger.rows(nodes), {"cases": cases})[1]
+    sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
     cells = {line.label: line.cells[0] for line in sheet.lines}
-    assert (cells["slow"].text, cells["slow"].tone, cells["slow"].notes) == ("0.21 ×", "bad", (ledger.SLOW,))
-    assert "20% of retraining" in ledger.SLOW
+    assert (cells["slow"].text, cells["slow"].tone, cells["slow"].notes) == ("0.21 ×", "bad", (cost.SLOW,))
+    assert "20% of retraining" in cost.SLOW
     assert [cells[name].notes for name in ("quick", "retrain", "retrain (control)")] == [(), (), ()]
     flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
     assert flags["slow"] == (pytest.approx(0.21), "yes")
@@ -350,9 +351,9 @@ def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
         nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
         judged = {stage: str(paths[stage]) for stage in ("attack", "metrics")}
         cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": judged})
-    rows = ledger.rows(nodes)
-    tables.write_rows(tmp_path / "cost.csv", rows, ledger.COLUMNS)
-    assert ledger.read(tmp_path / "cost.csv") == rows
-    *_, measured = ledger.sheets(rows, {"cases": cases})
+    rows = cost.rows(nodes)
+    tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
+    assert cost.read(tmp_path / "cost.csv") == rows
+    *_, measured = cost.sheets(rows, {"cases": cases})
     assert {line.label: line.cells[0].text for line in measured.lines} == {"attacks": "5.5 s", "swap": "2 s"}
     assert {record["metric"]: record["seconds"] for record in measured.records} == {"attacks": 5.5, "swap": 2.0}

@@ -8,10 +8,11 @@ import pytest
 
 import splits as splits_script
 from forecast_cases import planned
-from unlearning import forecast, plugins
-from unlearning.artifacts import Data, Membership
-from unlearning.draws import DOWNLOADS, Draws, every_second
-from unlearning.selection import Selection
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
+from unlearning.plugins import registry
+from unlearning.workflow import forecast
+from unlearning.workflow.job_sizes import DOWNLOADS, Draws, every_second
 
 SCENARIOS = {
     "swap": {"name": "swap", "alpha": 0.25, "pairs": 5, "models_per_split": 2},
@@ -68,7 +69,7 @@ def test_facts_are_those_of_the_data(tmp_path, monkeypatch):
 def test_what_is_not_downloaded_is_as_large_as_it_will_be(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train, test, shape, classes = DOWNLOADS[name]
-    calls = [node for node in ast.walk(ast.parse(plugins.source_file("data", name).read_text()))
+    calls = [node for node in ast.walk(ast.parse(registry.source_file("data", name).read_text()))
              if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "read"]  # fmt: skip
     said = {k.arg: ast.literal_eval(k.value) for k in calls[0].keywords if k.arg in ("train", "test", "classes")}
     assert said == {"train": train, "test": test, "classes": classes}

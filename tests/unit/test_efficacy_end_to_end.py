@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from test_ruli_end_to_end import run
-from unlearning import plan, study, tables
-from unlearning.artifacts import Data, Logits, Membership
-from unlearning.attacks import Reference, art
-from unlearning.keyed import generator
+from unlearning.adversary.reference import Reference
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.attacks import art
+from unlearning.randomness.keyed import generator
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 METHODS = ("none", "initial", "retrain", "fisher", "fisher_becker", "amnesiac")
 STUDY = {
@@ -35,7 +38,7 @@ STUDY = {
 def cases(tmp_path_factory):
     """(scenario, fraction, method) → (case, folder), all made."""
     folder = tmp_path_factory.mktemp("run")
-    made = plan.make(study.read(STUDY, "study.yaml"))
+    made = plan.make(reading.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run(made)

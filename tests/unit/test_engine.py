@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from unlearning.engine import Serial, Stacked, StackedLinear, choose, linear_layers
+from unlearning.bank.engine import Serial, Stacked, StackedLinear, choose, linear_layers
 
 torch.set_num_threads(1)
 #: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from unlearning import plugins, source, versions
+from unlearning.plugins import registry, source
+from unlearning.workflow import versions
 
 ROOT = source.SCRIPTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -60,8 +61,8 @@ def test_every_rule_with_a_script_names_an_environment_and_a_script_that_exist()
 @pytest.mark.parametrize(("rule", "environment", "script"), rules(), ids=[rule for rule, _, _ in rules()])
 def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     files = [source.SCRIPTS / f"{script}.py"]
-    files += [path for kind in LOADED.get(script, ()) for path in (plugins.LIBRARY / kind).glob("*.py")]
-    files += (plugins.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
+    files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
+    files += (registry.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
     ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning"}
     theirs = imported - ours - set(sys.stdlib_module_names)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, reason, run, save, world
-from unlearning import external_case, plugins, scoring, study
-from unlearning.artifacts import Data, Logits, Membership
-from unlearning.case import Case
+from unlearning.adversary import external_case, scoring
+from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.metrics import competition, external, ruli, swap
+from unlearning.plugins import registry
+from unlearning.study import reading, schema
 
 ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
 
@@ -74,13 +76,13 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(here):
     scores = {}
     for name in sorted(ATTACKS):
         chosen = {"name": name, "options": {}}
-        for column in scoring.scored(case, name, plugins.load("attacks", name), chosen, 0):
+        for column in scoring.scored(case, name, registry.load("attacks", name), chosen, 0):
             dense = np.full((8, 200), np.nan), np.zeros((8, 200), bool)
             for to, what in zip(dense, ("score", "decision"), strict=True):
                 to[column["model"], column["index"]] = column[what]
             scores[name, str(column["form"][0])] = dense
     case.__dict__["scores"] = scores
-    settings = {"paper_set": [n for n in study.PAPER_SET if n in ATTACKS], "bootstrap": 1000, "seed": 0}
+    settings = {"paper_set": [n for n in schema.PAPER_SET if n in ATTACKS], "bootstrap": 1000, "seed": 0}
     theirs = swap.rows(case, settings)
     assert same(theirs, rows, "q", "advantage", "auc") > 30
     assert 0 < number(rows, "q", "paper") < 1
@@ -246,20 +248,20 @@ def test_pairs_that_are_not_swapped_have_no_quality(here):
 
 def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refused(here):
     save("logits/target", **GOOD)
-    found = study.read(config()).scenarios[0]
+    found = reading.read(config()).scenarios[0]
     assert list(found.methods) == ["mine"]
     for field, value in (("model", {"name": "mlp"}), ("data", {"name": "digits"}), ("recipe", {"epochs": 3})):
         wrong = config()
         wrong["scenarios"]["audit"][field] = value
-        with pytest.raises(study.StudyError, match=f"audit.{field}: has no effect"):
-            study.read(wrong)
+        with pytest.raises(schema.StudyError, match=f"audit.{field}: has no effect"):
+            reading.read(wrong)
     shared = config()
     shared["defaults"] = {"model": {"name": "mlp"}, "data": {"name": "digits"}}
-    assert study.read(shared).scenarios[0] == found
+    assert reading.read(shared).scenarios[0] == found
     wrong = config()
     wrong["scenarios"]["audit"]["methods"] = {"mine": {"lr": 0.1}}
-    with pytest.raises(study.StudyError, match=r"methods\.mine: must have no options"):
-        study.read(wrong)
+    with pytest.raises(schema.StudyError, match=r"methods\.mine: must have no options"):
+        reading.read(wrong)
 
 
 def names(found):
@@ -276,7 +278,7 @@ def test_the_content_of_the_files_counts_and_their_place_does_not(here):
     np.save("logits/one/target/logits.npy", logits)
     after = names(planned(("one", "two")))
     gone = {stage: {name.rsplit("-", 1)[0] for name in before[stage] - after[stage]} for stage in before}
-    assert gone == {"import": {"external-one-target"}, "attack": {"external-one"}, "metrics": {"external-one"}}
+    assert gone == {"external": {"external-one-target"}, "attack": {"external-one"}, "metrics": {"external-one"}}
 
 
 def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(here):
@@ -316,7 +318,7 @@ assert "torch" not in sys.modules
 
 def test_torch_is_not_needed(here):
     world(here / "logits")
-    scripts = Path(study.__file__).parents[1]
+    scripts = Path(schema.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, scripts, Path(__file__).parent], capture_output=True, text=True
     )
@@ -326,14 +328,14 @@ def test_torch_is_not_needed(here):
 def test_an_attack_that_fails_on_its_own_models_is_a_defect_of_that_attack_only(here):
     world(here / "logits")
     Path("odd.py").write_text(
-        "from unlearning.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
+        "from unlearning.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
         "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
     )
     asked = config()
     asked["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
-    from unlearning import plan
+    from unlearning.workflow import plan
 
-    rows = run(plan.make(study.read(asked)), "mine")["mine"]
+    rows = run(plan.make(reading.read(asked)), "mine")["mine"]
     assert reason(rows, "advantage", "odd/unlearned") == "odd"
     assert number(rows, "auc", "correctness/unlearned") > 0
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unlearning import files
-from unlearning.files import (
+from unlearning.artifacts import files
+from unlearning.artifacts.files import (
     ArtifactError,
     Check,
     as_written,
@@ -58,7 +58,7 @@ def test_permissions_are_the_users_own_choice(tmp_path, mask):
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     code = (
         "import os, signal, sys\n"
-        "from unlearning.files import replacing\n"
+        "from unlearning.artifacts.files import replacing\n"
         "with replacing(sys.argv[1]) as part:\n"
         "    part.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -77,7 +77,7 @@ def test_a_full_disk_is_told_and_leaves_the_old_file(tmp_path, name):
     code = """
 import resource, sys
 import numpy as np
-from unlearning import files, tables
+from unlearning.artifacts import files, tables
 path, count = sys.argv[1], int(sys.argv[2])
 
 def write(count):

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from bank_cases import RECIPE, SEEDS, batches, conv, fresh, largest_gap, masks, mlp, rows, same, trained
-from unlearning.optim import Optimiser
-from unlearning.recipe import Recipe
-from unlearning.streams import Rows, Stream, fit_labels
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows, Stream, fit_labels
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 

@@ -7,17 +7,20 @@ import numpy as np
 import pytest
 
 from forecast_cases import planned
-from unlearning import forecast, plan, progress, source, study
-from unlearning.display import forecast as display
-from unlearning.display import formats
-from unlearning.draws import Draws
-from unlearning.recipe import Recipe
+from unlearning.bank.recipe import Recipe
+from unlearning.display.tables import forecast as display
+from unlearning.display.tables import formats
+from unlearning.plugins import source
+from unlearning.study import reading
+from unlearning.study.schema import STAGES
+from unlearning.workflow import forecast, plan, progress
+from unlearning.workflow.job_sizes import Draws
 from workplace import TINY
 
 SPLITS = {"models": 6, "originals": 2, "train": 100, "forget": 20, "bytes": 1}
 DATA = {"shape": [64], "classes": 10, "samples": 300, "bytes": 1}
 RATE = {"step": 0.01, "answer": 1e-4, "norm": 1e-3, "bytes": 1000, "from": "probe"}
-START = dict.fromkeys(plan.STAGES, 0.5) | {"train": 2.0, "unlearn": 2.0}
+START = dict.fromkeys(STAGES, 0.5) | {"train": 2.0, "unlearn": 2.0}
 
 
 def job(method=None, *, recipe=None, splits=SPLITS, data=DATA, options=None, **changes):
@@ -91,7 +94,7 @@ def test_jobs_without_models_take_what_those_of_their_name_did_or_those_of_the_d
     assert forecast.scoring(node, 3 * cells, []) == (3 * usual, 3 * cells * forecast.SCORE_BYTES, "default study")
     assert forecast.scoring(node, 10, [])[0] == usual, "a small job takes as long to start"
     assert forecast.scoring({"stage": "metrics"}, cells, [])[:2] == (progress.WEIGHTS["metrics"], 0.0)
-    assert set(progress.WEIGHTS) == set(plan.STAGES)
+    assert set(progress.WEIGHTS) == set(STAGES)
 
 
 def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monkeypatch):
@@ -118,7 +121,7 @@ def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monke
 
 
 def test_every_node_comes_after_its_parents():
-    made = plan.make(study.read(TINY))
+    made = plan.make(reading.read(TINY))
     nodes = forecast.nodes(made)
     assert [node["spec"] for node in nodes] == made.specs()
     last = next(node for node in nodes if node["settings"].get("method") == "retrain")
@@ -128,7 +131,7 @@ def test_every_node_comes_after_its_parents():
 
 
 def test_the_arithmetic_imports_no_torch():
-    code = "import forecast, unlearning.forecast, unlearning.draws, sys; sys.exit('torch' in sys.modules)"
+    code = "import forecast, unlearning.workflow.job_sizes, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=source.SCRIPTS, check=False).returncode == 0
 
 
@@ -147,7 +150,7 @@ def test_time_is_shared_by_places_and_gpus():
 
 
 def test_a_job_waits_for_what_it_is_made_from():
-    none = dict.fromkeys(plan.STAGES, 0.0)
+    none = dict.fromkeys(STAGES, 0.0)
     rows = [row("data", 1.0, node="d"), *(row("train", 4.0, node=f"t{i}") for i in range(3)),
             *(row("unlearn", 2.0, node=f"u{i}") for i in range(3)), row("metrics", 0.5, node="m")]  # fmt: skip
     after = {("train", f"t{i}"): [("data", "d")] for i in range(3)}
@@ -165,7 +168,7 @@ def test_many_jobs_are_as_fast_as_their_sum_allows():
     """Within one job of the ideal, whatever the order: the bound for lists without parents (Graham 1966)."""
     rng = np.random.default_rng(0)
     some = [row("attack", float(rng.exponential()), node=str(i)) for i in range(300)]
-    none = dict.fromkeys(plan.STAGES, 0.0)
+    none = dict.fromkeys(STAGES, 0.0)
     whole, longest = sum(one["seconds"] for one in some), max(one["seconds"] for one in some)
     for slots in (2, 7, 40):
         assert whole / slots <= forecast.wall(some, none, slots, 0, {}) <= whole / slots + longest

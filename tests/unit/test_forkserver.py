@@ -11,7 +11,10 @@ from types import SimpleNamespace
 import pytest
 from snakemake.script import PythonScript
 
-from unlearning import forkserver
+from unlearning.workflow import forkserver, snakemake_changes
+
+#: How a run starts its server.
+START = "snakemake_changes.run_scripts_in_forks()"
 
 #: A process that starts a server as a run does, waits until all is imported, and then does as it is told.
 RUN = f"""
@@ -19,14 +22,14 @@ import os, sys
 sys.path.append({str(forkserver.SCRIPTS)!r})
 from types import SimpleNamespace
 from snakemake.script import PythonScript
-from unlearning import forkserver
+from unlearning.workflow import forkserver, snakemake_changes
 
 def script(name, **changed):
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
     PythonScript.execute_script(SimpleNamespace(**{{**plain, "threads": 1, "resources": {{}}, **changed}}), name)
 
-forkserver.start()
-for name, module in (("ready.py", "unlearning.scoring"), ("ready.train.py", "unlearning.workshop")):
+snakemake_changes.run_scripts_in_forks()
+for name, module in (("ready.py", "unlearning.adversary.scoring"), ("ready.train.py", "unlearning.workflow.open_bank")):
     with open(name, "w") as file:
         file.write("import sys; sys.exit(" + repr(module) + " not in sys.modules)")
     while True:
@@ -102,7 +105,7 @@ def test_a_script_is_itself_in_a_fork(tmp_path, name):
 )
 def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
     by_itself = "PythonScript.execute_script = lambda self, fname, edit=False: print('as ever', fname)\n"
-    told = RUN.replace("forkserver.start()", f"{by_itself}forkserver.start()") + f"script('job.py', {special})"
+    told = RUN.replace(START, f"{by_itself}{START}") + f"script('job.py', {special})"
     run = subprocess.run(
         [sys.executable, "-c", told], cwd=tmp_path, text=True, env=environment(), capture_output=True, check=True
     )
@@ -110,9 +113,11 @@ def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path, special):
 
 
 def test_without_models_nothing_imports_torch(tmp_path):
-    (tmp_path / "job.py").write_text("import sys; print('torch' in sys.modules, 'unlearning.scoring' in sys.modules)")
-    light = RUN.replace("forkserver.start()", "forkserver.start(())").replace(
-        ', ("ready.train.py", "unlearning.workshop")', ","
+    (tmp_path / "job.py").write_text(
+        "import sys; print('torch' in sys.modules, 'unlearning.adversary.scoring' in sys.modules)"
+    )
+    light = RUN.replace(START, START.replace("()", "(())")).replace(
+        ', ("ready.train.py", "unlearning.workflow.open_bank")', ","
     )
     run = subprocess.run(
         [sys.executable, "-c", f"{light}script('job.py')"], cwd=tmp_path, text=True, env=environment(),
@@ -132,7 +137,7 @@ def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
 def test_a_script_starts_as_ever_where_nobody_answers(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(PythonScript, "execute_script", lambda self, fname, edit=False: started.append(fname))
-    forkserver._lead_scripts_to(str(tmp_path))
+    snakemake_changes.lead_scripts_to(str(tmp_path))
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
     PythonScript.execute_script(SimpleNamespace(**plain, threads=1, resources={}), "job.py")
     assert started == ["job.py"]
@@ -209,23 +214,23 @@ def test_no_two_forks_draw_the_same_from_what_nobody_seeded(tmp_path):
 def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
     (tmp_path / "a_broken_module.py").write_text("raise RuntimeError('no')")
     code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]\n"
-    code += "from unlearning import forkserver\nforkserver._take('a_broken_module')\nprint('lives')"
+    code += "from unlearning.workflow import forkserver\nforkserver._take('a_broken_module')\nprint('lives')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "lives\n"
 
 
 def test_a_fork_has_what_scripts_import_and_no_modules_of_their_names(tmp_path):
-    names = "[name for name in ('unlearning.bank', 'train', 'job', 'data') if name in sys.modules]"
+    names = "[name for name in ('unlearning.bank.bank', 'train', 'job', 'data') if name in sys.modules]"
     (tmp_path / "job.train.py").write_text(f"import sys; print({names})")
-    assert Run(tmp_path, "script('job.train.py')").ended()[0] == "['unlearning.bank']\n"
+    assert Run(tmp_path, "script('job.train.py')").ended()[0] == "['unlearning.bank.bank']\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [("job.py", "art.estimators.classification"), ("job.train.py", "unlearning.private")]
+    ("name", "module"), [("job.py", "art.estimators.classification"), ("job.train.py", "unlearning.bank.private")]
 )
 def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path, name, module):
     text = f"import os, sys; print(len(os.listdir(f'/proc/{{os.getppid()}}/task')), {module!r} in sys.modules)"
     (tmp_path / name).write_text(text)
-    told = RUN.replace("forkserver.start()", "forkserver.start([*forkserver.SPECIAL])") + f"script({name!r})"
+    told = RUN.replace(START, START.replace("()", "([*forkserver.SPECIAL])")) + f"script({name!r})"
     run = subprocess.run(
         [sys.executable, "-c", told],
         cwd=tmp_path, text=True, env=environment(), capture_output=True, check=True,

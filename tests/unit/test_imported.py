@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from external_cases import GOOD, config, memberships, read, save
-from unlearning import imported, study
-from unlearning.artifacts import Data, Logits, Membership
+from unlearning.artifacts import external
+from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.protocols import external as protocol
+from unlearning.study import reading, schema
 
 
 @pytest.fixture
@@ -81,11 +82,11 @@ def test_what_is_no_array_is_named(tmp_path):
     for content in (b"", b"no array", GOOD["labels"].tobytes()):
         (tmp_path / "labels.npy").write_bytes(content)
         with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
-            imported.read(files, "target")
+            external.read(files, "target")
     with (tmp_path / "labels.npy").open("wb") as file:
         np.savez(file, a=GOOD["labels"])
     with pytest.raises(ValueError, match=r"labels\.npy: labels is an archive"):
-        imported.read(files, "target")
+        external.read(files, "target")
 
 
 class _Attack:
@@ -104,7 +105,7 @@ def test_code_in_a_file_is_refused_and_not_run(tmp_path):
     # Only writing may: it stands for somebody who means harm.
     np.save(files["labels"], np.array([_Attack(ran)], object), allow_pickle=True)
     with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
-        imported.read(files, "target")
+        external.read(files, "target")
     assert not ran.exists()
 
 
@@ -242,10 +243,10 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(here):
     save("logits/target", **{**GOOD, "train": one[0], "forget": one[1]})
     save("logits/retrain", logits=GOOD["logits"][:3], labels=GOOD["labels"])
     files = parts("logits")["retrain"].files
-    assert imported.read(files, "retrain")[1].forget.shape == (3, 12)
+    assert external.read(files, "retrain")[1].forget.shape == (3, 12)
     save("logits/target", **GOOD)
     with pytest.raises(ValueError, match=r"target/train\.npy: train has shape \[4, 12\].*retrain/logits\.npy"):
-        imported.read(files, "retrain")
+        external.read(files, "retrain")
 
 
 @pytest.mark.parametrize(
@@ -270,5 +271,5 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(here):
 def test_a_folder_that_lacks_something_is_refused_before_anything_runs(here, edit, named, words):
     save("logits/target", **GOOD)
     edit(here / "logits")
-    with pytest.raises(study.StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
-        study.read(config(named), "own.yaml")
+    with pytest.raises(schema.StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
+        reading.read(config(named), "own.yaml")

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
-from unlearning import fitting, lanes
-from unlearning.streams import Rows, Stream, fit_labels
+from unlearning.bank import fitting, lanes
+from unlearning.bank.streams import Rows, Stream, fit_labels
 
 COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from unlearning import source
-from unlearning.machine import gpus, visible
+from unlearning.bank.device import gpus, visible
+from unlearning.plugins import source
 
 CLAIM = """
 import os
 from pathlib import Path
-from unlearning.machine import claim_gpu
+from unlearning.bank.device import claim_gpu
 claim_gpu(Path("dev"))
 print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 """

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from unlearning import measures, meta
-from unlearning.artifacts import ArtifactError, Membership
-from unlearning.display import formats, matrix, style
-from unlearning.display import meta as display
+from unlearning.artifacts.arrays import ArtifactError, Membership
+from unlearning.comparisons import measures, meta
+from unlearning.display import style
+from unlearning.display.figures import _meta
+from unlearning.display.tables import formats
+from unlearning.display.tables import meta as display
 
 
 def rows(values, *, metric="q", attack="paper", scenario="noisy", setting="", half=0.01):
@@ -316,7 +318,7 @@ def test_what_was_written_is_read_again(tmp_path):
 def drawn(found, folder):
     folder.mkdir()
     files = {kind: folder / f"meta.{kind}" for kind in ("svg", "png")}
-    style.save(matrix.draw(found), **files)
+    style.save(_meta.draw(found), **files)
     return files
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from bank_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
-from unlearning.keyed import seed_of
+from unlearning.bank.streams import Rows
 from unlearning.methods.classic import loader
-from unlearning.streams import Rows
+from unlearning.randomness.keyed import seed_of
 
 torch.set_num_threads(1)
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from bank_cases import SEEDS, SHORT, conv, largest_gap, mlp, part, rows, same, state, trained, unlearned
-from unlearning import plugins
+from unlearning.plugins import registry
 
-METHODS = plugins.names("methods")
+METHODS = registry.names("methods")
 #: Methods that return their input, and why that is right.
 IDENTITIES = {"none": "the control"}
 
@@ -54,7 +54,7 @@ def test_it_moves_every_model_and_stays_finite(name, originals):
 @pytest.mark.parametrize("build", [mlp, conv])
 @pytest.mark.parametrize("name", METHODS)
 def test_stacked_and_serial_agree(name, build, doubles):
-    settings = plugins.load("methods", name).Options.model_fields
+    settings = registry.load("methods", name).Options.model_fields
     short = {k: v for k, v in SHORT.items() if k in settings}
     stacked, serial = (unlearned(doubles[build, backend], name, **short) for backend in ("stacked", "serial"))
     assert largest_gap(stacked, serial) < 1e-12
@@ -91,10 +91,10 @@ def test_it_reads_nothing_of_retain(name, originals):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_its_options_can_be_read_without_torch_and_say_what_they_mean(name):
-    light, full = plugins.options("methods", name), plugins.load("methods", name).Options
+    light, full = registry.options("methods", name), registry.load("methods", name).Options
     assert light.model_json_schema() == full.model_json_schema()
     assert full.__doc__
-    assert plugins.load("methods", name).__doc__
+    assert registry.load("methods", name).__doc__
 
 
 def test_no_method_imports_the_compiler():
@@ -103,9 +103,9 @@ def test_no_method_imports_the_compiler():
 import sys
 sys.path[:0] = ["scripts", "tests/unit"]
 from bank_cases import SEEDS, trained, unlearned
-from unlearning import plugins
+from unlearning.plugins import registry
 bank = trained(seeds=SEEDS[:2])
-for name in plugins.names("methods"):
+for name in registry.names("methods"):
     if name != "classic":
         unlearned(bank, name)
         assert "torch._dynamo" not in sys.modules, name

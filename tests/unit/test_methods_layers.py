@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, part, rows, same, state, trained, unlearned
-from unlearning.keyed import seed_of
+from unlearning.randomness.keyed import seed_of
 
 
 @pytest.mark.parametrize("name", ["ftfinal", "retrfinal"])

@@ -8,9 +8,9 @@ from torch.nn.functional import log_softmax
 
 from bank_cases import CLASSES, LOST, SEEDS, largest_gap, part, rows, same, trained, unlearned
 from plain_loop import Plain, assert_plain
-from unlearning.keyed import generator
+from unlearning.bank.streams import Rows
 from unlearning.methods._labels import RandomLabels
-from unlearning.streams import Rows
+from unlearning.randomness.keyed import generator
 
 torch.set_num_threads(1)
 

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
-from unlearning.bank import Bank
-from unlearning.keyed import generator
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
 from unlearning.methods import fisher
-from unlearning.streams import Rows
+from unlearning.randomness.keyed import generator
 
 torch.set_num_threads(1)
 

@@ -8,18 +8,11 @@ from scipy.special import ndtr
 
 from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
 from swap_games import layout
-from unlearning.artifacts import Logits, Membership
-from unlearning.metrics import (
-    _pairs,
-    accuracy_on_pairs,
-    competition_on_pairs,
-    efficacy_on_pairs,
-    ruli,
-    ruli_on_pairs,
-)
-from unlearning.metrics._readings import readings
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.metrics import _pairs, accuracy_on_pairs, competition_on_pairs, efficacy_on_pairs, ruli, ruli_on_pairs
 from unlearning.protocols import random_splits, swap
 from unlearning.protocols import ruli as thirds
+from unlearning.stats.readings import readings
 
 PAIRS, MODELS = 4, 3
 OPTIONS = {

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from unlearning.optim import Optimiser
-from unlearning.updates import RecordedSGD
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.updates import RecordedSGD
 
 REAL = {
     "sgd": lambda p, s: torch.optim.SGD(p, s.lr, momentum=s.momentum, weight_decay=s.weight_decay),
@@ -59,7 +59,7 @@ def test_training_does_not_import_the_compiler():
     import sys
 
     code = (
-        "import sys, torch; sys.path.insert(0, 'scripts'); from unlearning.optim import Optimiser;"
+        "import sys, torch; sys.path.insert(0, 'scripts'); from unlearning.bank.optim import Optimiser;"
         "p = [torch.ones(2, requires_grad=True)]; o = Optimiser().build(p); p[0].sum().backward(); o.step();"
         "assert 'torch._dynamo' not in sys.modules"
     )

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from study_cases import changed
-from unlearning import plugins, study
-from unlearning.faults import StudyError
+from unlearning.plugins import registry
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
 
-SCRIPTS = Path(plugins.__file__).parents[1]
+SCRIPTS = Path(registry.__file__).parents[1]
 
 METHOD = '''
 """Ends the process of whoever runs it."""
@@ -22,7 +23,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning.optim import Optimiser
+from unlearning.bank.optim import Optimiser
 
 HALF: float = math.sqrt(0.25)
 KINDS = ("a", "b")
@@ -43,7 +44,7 @@ def unlearn(bank, forget, retain, options):
 '''
 
 PROTOCOL = """
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 METRICS, ATTACKED, COUNTS, GRADIENTS, REFERENCES = ("swap", "accuracy"), True, (), False, ()
 
@@ -60,7 +61,7 @@ def draw(block, population, data, options, seed):
     raise NotImplementedError
 """
 
-OPTIONS = "from unlearning.settings import Settings\nclass Options(Settings):\n    strength: float = 1.0\n"
+OPTIONS = "from unlearning.plugins.settings import Settings\nclass Options(Settings):\n    strength: float = 1.0\n"
 PARTS = {"data": "load", "models": "build", "methods": "unlearn", "attacks": "score"}
 
 
@@ -90,13 +91,13 @@ def where(kind: str) -> str:
     return "defaults." + {"data": "data", "models": "model", "protocols": "protocol"}.get(kind, f"{kind}.mine")
 
 
-@pytest.mark.parametrize("kind", plugins.PARTS)
+@pytest.mark.parametrize("kind", registry.PARTS)
 def test_every_file_of_the_library_is_found_by_its_name(kind):
-    names = plugins.names(kind)
+    names = registry.names(kind)
     assert list(names) == sorted(names)
     files = {path.stem for path in (SCRIPTS / "unlearning" / kind).glob("[!_]*.py")}
     assert set(names) == files
-    assert all(plugins.source_file(kind, name) == SCRIPTS / "unlearning" / kind / f"{name}.py" for name in names)
+    assert all(registry.source_file(kind, name) == SCRIPTS / "unlearning" / kind / f"{name}.py" for name in names)
 
 
 @pytest.mark.parametrize("name", ["nothing", "_layers", "__init__", "../study", "mlp.py", "", "a/b", "/etc/passwd"])
@@ -104,7 +105,7 @@ def test_a_name_is_no_path(name):
     with pytest.raises(
         ValueError, match=rf"^{re.escape(repr(name))} is none of the models known here: cnn, linear, mlp"
     ):
-        plugins.source_file("models", name)
+        registry.source_file("models", name)
 
 
 def test_all_options_are_read_without_heavy_imports():
@@ -112,8 +113,8 @@ def test_all_options_are_read_without_heavy_imports():
     code = (
         "import sys; from unlearning import plugins\n"
         "for kind in ('data', 'models', 'protocols', 'methods', 'attacks'):\n"
-        "    for name in plugins.names(kind):\n"
-        "        assert plugins.options(kind, name).model_config['extra'] == 'forbid', name\n"
+        "    for name in registry.names(kind):\n"
+        "        assert registry.options(kind, name).model_config['extra'] == 'forbid', name\n"
         "heavy = {'torch', 'pandas', 'scipy.stats', 'sklearn', 'torchvision', 'opacus'} & set(sys.modules)\n"
         "sys.exit(' '.join(heavy) or 0)"
     )
@@ -123,41 +124,41 @@ def test_all_options_are_read_without_heavy_imports():
 
 def test_options_of_a_users_file_are_read_and_the_rest_does_not_run(tmp_path):
     file = written(tmp_path, METHOD)
-    options = plugins.options("methods", "mine", file)
+    options = registry.options("methods", "mine", file)
     assert options().inner.lr == 0.5
     with pytest.raises(ValueError, match="'a' or 'b'"):
         options(kind="c")
     config = chosen("methods", file=file, inner={"lr": 2}, kind="b")
-    mine = study.read(config).scenarios[0].methods["mine"]
+    mine = reading.read(config).scenarios[0].methods["mine"]
     assert (mine.name, mine.file, mine.options["kind"], mine.options["inner"]["lr"]) == ("mine", file, "b", 2.0)
     with pytest.raises(
         StudyError, match=r"^config.yaml: defaults.methods.mine.inner.lr: must be at least 0, found -1$"
     ):
-        study.read(chosen("methods", file=file, inner={"lr": -1}))
+        reading.read(chosen("methods", file=file, inner={"lr": -1}))
 
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_every_kind_takes_a_users_file(kind, tmp_path):
     file = written(tmp_path, f"import torch\n{OPTIONS}\ndef {PARTS[kind]}(*args): pass\n")
     config = chosen(kind, file=file, strength=3)
-    scenario = study.read(config).scenarios[0]
+    scenario = reading.read(config).scenarios[0]
     field = {"data": "data", "models": "model"}.get(kind)
     mine = getattr(scenario, field) if field else getattr(scenario, kind)["mine"]
     assert (mine.name, mine.file, mine.options) == ("mine", file, {"strength": 3.0})
     with pytest.raises(
         StudyError, match=rf"^config.yaml: {where(kind)}.strenth: there is no such field, did you mean "
     ):
-        study.read(chosen(kind, file=file, strenth=3))
+        reading.read(chosen(kind, file=file, strenth=3))
 
 
 def test_a_users_protocol_is_run(tmp_path):
-    scenario = study.read(chosen("protocols", file=written(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
+    scenario = reading.read(chosen("protocols", file=written(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
     assert (scenario.protocol.options, list(scenario.metrics)) == ({"pairs": 2}, ["swap", "accuracy"])
     broken = written(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
     with pytest.raises(
         StudyError, match=r"protocol.file: .*broken.py: cannot be imported \(ZeroDivisionError: division"
     ):
-        study.read(chosen("protocols", file=broken))
+        reading.read(chosen("protocols", file=broken))
     assert not [name for name in sys.modules if name.endswith("_broken")]
 
 
@@ -183,7 +184,7 @@ def test_a_users_protocol_is_run(tmp_path):
 def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
     file = written(tmp_path, text)
     with pytest.raises(StudyError) as caught:
-        study.read(chosen("methods", file=file))
+        reading.read(chosen("methods", file=file))
     message = str(caught.value)
     assert message.startswith(f"config.yaml: defaults.methods.mine.file: {file}: ")
     assert expected in message
@@ -194,7 +195,7 @@ def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
 def test_every_part_of_a_protocol_is_asked_for(part, tmp_path):
     file = written(tmp_path, re.sub(rf"\b{part}\b", f"{part}_", PROTOCOL))
     with pytest.raises(StudyError, match=rf"protocol.file: .*: {part} is missing; every file of protocols defines it$"):
-        study.read(chosen("protocols", file=file))
+        reading.read(chosen("protocols", file=file))
 
 
 @pytest.mark.parametrize("kind", [*PARTS, "protocols"])
@@ -203,13 +204,13 @@ def test_a_file_that_is_not_there_is_named(kind, tmp_path):
         with pytest.raises(
             StudyError, match=rf"^config.yaml: {where(kind)}.file: file '{file}' does not exist; give a "
         ):
-            study.read(chosen(kind, file=file))
+            reading.read(chosen(kind, file=file))
     with pytest.raises(
         StudyError, match=rf"^config.yaml: {where(kind)}.file: must be the path of a Python file, found 3$"
     ):
-        study.read(chosen(kind, file=3))
+        reading.read(chosen(kind, file=3))
     with pytest.raises(StudyError, match=rf"^config.yaml: {where(kind)}(.name)?: there is no [a-z ]+ 'mine'"):
-        study.read(chosen(kind))
+        reading.read(chosen(kind))
 
 
 def test_a_users_file_has_a_name_of_its_own(tmp_path):
@@ -217,26 +218,26 @@ def test_a_users_file_has_a_name_of_its_own(tmp_path):
     with pytest.raises(
         StudyError, match=r"model.name: is the library's own model; give your file another name than 'mlp'"
     ):
-        study.read(changed(("defaults/model", f"{{name: mlp, file: {file}}}")))
+        reading.read(changed(("defaults/model", f"{{name: mlp, file: {file}}}")))
     with pytest.raises(
         StudyError, match=r"model.name: must be lower-case letters, digits and underscores only, found 'My"
     ):
-        study.read(changed(("defaults/model", f"{{name: My net, file: {file}}}")))
+        reading.read(changed(("defaults/model", f"{{name: My net, file: {file}}}")))
 
 
 def test_an_edited_file_is_read_anew(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for strength in ("1.0", "2.0"):
         written(tmp_path, OPTIONS.replace("1.0", strength) + "\ndef unlearn(*args):\n    return " + strength)
-        assert plugins.options("methods", "mine", "mine.py")().strength == float(strength)
-        assert plugins.load("methods", "mine", "mine.py").unlearn() == float(strength)
+        assert registry.options("methods", "mine", "mine.py")().strength == float(strength)
+        assert registry.load("methods", "mine", "mine.py").unlearn() == float(strength)
 
 
 def test_the_classic_function_is_looked_for(tmp_path):
     """The option ``file`` of the method classic is an option, not a plug-in."""
     file = written(tmp_path, "import torch\ndef forget(model, retain, forget): return model\n")
     config = changed(("defaults/methods/mine", f"{{name: classic, file: {file}, function: forget}}"))
-    mine = study.read(config).scenarios[0].methods["mine"]
+    mine = reading.read(config).scenarios[0].methods["mine"]
     assert (mine.name, mine.file, mine.options["file"]) == ("classic", None, file)
     for fields, expected in (
         (f"file: {file}", f"file: {file}: a function unlearn is missing; define it or name another with function"),
@@ -244,6 +245,6 @@ def test_the_classic_function_is_looked_for(tmp_path):
         (f"file: {written(tmp_path, '(', 'bad.py')}", f"file: {tmp_path}/bad.py: line 1 is not valid Python ("),
     ):
         with pytest.raises(StudyError, match=rf"^config.yaml: defaults.methods.mine.{re.escape(expected)}"):
-            study.read(changed(("defaults/methods/mine", f"{{name: classic, {fields}}}")))
+            reading.read(changed(("defaults/methods/mine", f"{{name: classic, {fields}}}")))
     with pytest.raises(StudyError, match=r"^config.yaml: defaults.methods.classic.file: is missing; add it$"):
-        study.read(changed(("defaults/methods/classic", "{}"), ("defaults/methods/neggrad", "")))
+        reading.read(changed(("defaults/methods/classic", "{}"), ("defaults/methods/neggrad", "")))

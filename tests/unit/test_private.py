@@ -11,11 +11,11 @@ from scipy.special import ndtr
 from torch import nn
 from torch.func import functional_call
 
-from unlearning import private
-from unlearning.bank import Bank
+from unlearning.bank import private
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Privacy, Recipe
+from unlearning.bank.streams import Rows, crop_and_flip
 from unlearning.models import cnn, mlp
-from unlearning.recipe import Privacy, Recipe
-from unlearning.streams import Rows, crop_and_flip
 
 HUGE = 1e9
 

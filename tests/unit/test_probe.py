@@ -10,15 +10,16 @@ import train as train_script
 import unlearn as unlearn_script
 from bank_cases import OPTIONS
 from forecast_cases import images, planned
-from unlearning import forecast, plugins, probe
-from unlearning.draws import Draws
-from unlearning.streams import Rows
+from unlearning.bank.streams import Rows
+from unlearning.plugins import registry
+from unlearning.workflow import forecast, probe
+from unlearning.workflow.job_sizes import Draws
 
 #: classic works on modules of its own, in which nobody counts.
-METHODS = [name for name in plugins.names("methods") if name not in ("none", "initial", "classic")]
+METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic")]
 
 CHOOSY = '''"""Needs many rows."""
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -101,7 +102,7 @@ def _whole(node, draws):
     forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
     if node["stage"] == "train":
         return lambda own, _: own.train(Rows.where(membership.train))
-    method = plugins.load("methods", node["settings"]["method"])
+    method = registry.load("methods", node["settings"]["method"])
     options = method.Options(**node["settings"]["method_options"])
     return lambda own, _: method.unlearn(own, forget, retain, options)
 

@@ -4,7 +4,7 @@ import re
 
 import yaml
 
-from unlearning import source
+from unlearning.plugins import source
 
 ROOT = source.SCRIPTS.parent
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
@@ -26,7 +26,7 @@ def resources() -> dict[str, dict[str, int]]:
 
 def test_every_submitted_rule_asks_for_what_it_says_and_for_more_when_it_is_tried_again():
     rules, chosen = resources(), PROFILE["set-resources"]
-    assert set(rules) == set(chosen) >= {"train", "unlearn", "attack", "metrics", "import_logits"}
+    assert set(rules) == set(chosen) >= {"train", "unlearn", "attack", "metrics", "external"}
     for rule, own in rules.items():
         first, second = ({name: eval(str(chosen[rule][name]), {"attempt": n}) for name in own} for n in (1, 2))
         assert second == {name: 2 * value for name, value in first.items()}, rule

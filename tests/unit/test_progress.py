@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from unlearning import progress
-from unlearning.files import write_json
+from unlearning.artifacts.files import write_json
+from unlearning.workflow import progress
 
 
 def specs(root, **nodes):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unlearning import plugins
-from unlearning.artifacts import Data, Membership
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins import registry
 from unlearning.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 
-PROTOCOLS = [name for name in plugins.names("protocols") if name != "external"]  # which draws nothing
+PROTOCOLS = [name for name in registry.names("protocols") if name != "external"]  # which draws nothing
 
 
 def samples(n=200, classes=10, test=40, seed=0) -> Data:
@@ -27,17 +27,17 @@ CHOSEN = {"ruli": {"target_size": 30}}
 
 
 def options_of(name, **fields):
-    return plugins.options("protocols", name)(**CHOSEN.get(name, {}), **fields)
+    return registry.options("protocols", name)(**CHOSEN.get(name, {}), **fields)
 
 
 def populations(name):
-    return list(plugins.load("protocols", name).blocks(options_of(name)))
+    return list(registry.load("protocols", name).blocks(options_of(name)))
 
 
 def drawn(name, block=0, data=None, seed=0, population=None, **fields) -> Membership:
     population = population or populations(name)[0]
     data = samples() if data is None else data
-    return plugins.load("protocols", name).draw(block, population, data, options_of(name, **fields), seed)
+    return registry.load("protocols", name).draw(block, population, data, options_of(name, **fields), seed)
 
 
 EVERY = pytest.mark.parametrize(("name", "population"), [(n, p) for n in PROTOCOLS for p in populations(n)])
@@ -59,7 +59,7 @@ def test_a_block_keeps_every_promise_of_a_membership(tmp_path, name, population)
         m.write(tmp_path / "membership.npz")  # checks shapes, types, forget within train, heldout outside
         assert_equal(m, Membership.read(tmp_path / "membership.npz", samples=len(data.y)))
         assert not (m.train | m.heldout)[:, data.part == 1].any(), "no test sample is part of the game"
-        assert m.forget.any(1).all() == getattr(plugins.load("protocols", name), "FORGETS", True)
+        assert m.forget.any(1).all() == getattr(registry.load("protocols", name), "FORGETS", True)
         assert m.retain.any(1).all()
         assert set(m.block) == {block}
 
@@ -73,7 +73,7 @@ def test_all_models_of_all_blocks_have_equally_many_samples(name, population):
 
 @EVERY
 def test_a_block_depends_on_its_number_and_the_seed_alone(name, population):
-    module = plugins.load("protocols", name)
+    module = registry.load("protocols", name)
     few, many = (
         drawn(name, 2, population=population, **dict.fromkeys(module.COUNTS, number)) for number in (3, 30)
     )  # fmt: skip
@@ -84,7 +84,7 @@ def test_a_block_depends_on_its_number_and_the_seed_alone(name, population):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_as_many_blocks_as_were_asked_for(name):
-    module = plugins.load("protocols", name)
+    module = registry.load("protocols", name)
     asked = {field: 7 + i for i, field in enumerate(module.COUNTS)}
     assert list(module.blocks(options_of(name, **asked)).values()) == list(asked.values())
 
@@ -101,10 +101,10 @@ def test_every_model_has_a_seed_of_its_own(name):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_what_the_workflow_asks_of_a_protocol_is_there(name):
-    module = plugins.load("protocols", name)
+    module = registry.load("protocols", name)
     assert isinstance(module.ATTACKED, bool)
     assert isinstance(module.GRADIENTS, bool)
-    assert set(module.METRICS) <= set(plugins.names("metrics"))
+    assert set(module.METRICS) <= set(registry.names("metrics"))
     assert set(module.REFERENCES) <= {"retrain", "retrain_control"}
     assert set(module.COUNTS) <= set(module.Options.model_fields)
 

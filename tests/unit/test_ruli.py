@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from ruli_cases import covers
 from unlearning import stats
 from unlearning.metrics import ruli
-from unlearning.metrics._readings import Question, readings, tpr_name
+from unlearning.stats.readings import Question, readings, tpr_name
 
 ROLES = 3  # kept, forgotten, held out
 

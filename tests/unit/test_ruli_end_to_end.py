@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unlearning import plan, source, study, tables
-from unlearning.artifacts import Logits, Membership
-from unlearning.selection import Selection
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.artifacts.selection import Selection
+from unlearning.plugins import source
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 STUDY = {
     "study": "tiny",
@@ -65,7 +68,7 @@ def script(stage: str):
 def made(tmp_path_factory):
     """The plan, and the folder in which all of it was made."""
     folder = tmp_path_factory.mktemp("run")
-    found = plan.make(study.read(STUDY, "study.yaml"))
+    found = plan.make(reading.read(STUDY, "study.yaml"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run(found)
@@ -122,7 +125,7 @@ def test_every_population_is_trained_and_unlearned_as_it_was_drawn(made):
 
 
 def names(config) -> dict[str, set[str]]:
-    return {stage: set(nodes) for stage, nodes in plan.make(study.read(config, "study.yaml")).nodes.items()}
+    return {stage: set(nodes) for stage, nodes in plan.make(reading.read(config, "study.yaml")).nodes.items()}
 
 
 def scenarios(**changes) -> dict:
@@ -159,7 +162,7 @@ def test_a_selection_is_shared_by_its_content_not_by_its_name():
 )
 def test_a_selection_that_cannot_be_made_is_refused(changes, reason):
     with pytest.raises(ValueError, match=reason):
-        study.read(scenarios(**changes), "study.yaml")
+        reading.read(scenarios(**changes), "study.yaml")
 
 
 def test_a_selection_is_that_of_the_same_place_on_shared_axes():
@@ -167,7 +170,7 @@ def test_a_selection_is_that_of_the_same_place_on_shared_axes():
     halves = {**STUDY["scenarios"]["halves"], "vary": noise}
     config = scenarios(halves=halves, mixed={**STUDY["scenarios"]["mixed"], "vary": noise})
     del config["scenarios"]["canary"]
-    found = plan.make(study.read(config, "study.yaml"))
+    found = plan.make(reading.read(config, "study.yaml"))
     assert len(found.nodes["selection"]) == 2
     for node in found.nodes["splits"].values():
         for path in node.inputs.get("selection", []):
@@ -180,7 +183,7 @@ def test_of_several_models_the_one_at_the_same_place_selects():
         halves={**STUDY["scenarios"]["halves"], "vary": sizes}, mixed={**STUDY["scenarios"]["mixed"], "vary": sizes}
     )
     del config["scenarios"]["canary"]
-    found = plan.make(study.read(config, "study.yaml"))
+    found = plan.make(reading.read(config, "study.yaml"))
     trained = {node.outputs["selection"]: name for name, node in found.nodes["selection"].items()}
     assert len(trained) == 2
     for case in (c for c in found.cases if c.scenario.name == "mixed"):
@@ -191,4 +194,4 @@ def test_of_several_models_the_one_at_the_same_place_selects():
         assert found.nodes["selection"][trained[chosen]].inputs["originals"] == model
     del config["scenarios"]["mixed"]["vary"]
     with pytest.raises(ValueError, match="of which 2 variants have the same data; give both the same data and axes"):
-        study.read(config, "study.yaml")
+        reading.read(config, "study.yaml")

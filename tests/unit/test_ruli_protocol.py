@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from unlearning.artifacts import Data, Membership
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.protocols import lira_selection, ruli
-from unlearning.selection import Selection
 
 SAMPLES, TEST = 400, 40
 

@@ -9,11 +9,11 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from ruli_cases import SAMPLES, SEEN, Folder, data, memberships, retrained, trained
-from unlearning.artifacts import Logits, Membership
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.metrics import blind, ruli, vulnerability
 from unlearning.protocols import lira_selection
 from unlearning.protocols import ruli as protocol
-from unlearning.selection import Selection
 
 OPTIONS = protocol.Options(target_size=180, target_blocks=4, shadow_blocks=60)
 LEAK = 1.5

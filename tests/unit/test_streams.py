@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unlearning.streams import Order, Rows, crop_and_flip
+from unlearning.bank.streams import Order, Rows, crop_and_flip
 
 
 def some_rows(models=3, k=11):

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
-from unlearning import plugins, study
-from unlearning.faults import StudyError, unknown
-from unlearning.settings import Settings
+from unlearning.plugins import registry
+from unlearning.plugins.settings import Settings
+from unlearning.study import reading, schema
+from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
 JARGON = re.compile(r"[Ii]nput|valid (integer|number|string)|to parse|pydantic|https?:|Traceback|NoneType|dict|tuple")
@@ -20,7 +21,7 @@ TOP = re.compile(r"config\.yaml: (study|seed|batch|bootstrap|only|defaults|scena
 def sentence(config: dict, **how) -> str:
     """What is wrong with ``config``, which must be one sentence without jargon."""
     with pytest.raises(StudyError) as caught:
-        study.read(config, **how)
+        reading.read(config, **how)
     message = str(caught.value)
     assert "\n" not in message
     assert not message.endswith(".")
@@ -30,7 +31,7 @@ def sentence(config: dict, **how) -> str:
 
 
 def test_the_small_study_is_sound():
-    found = study.read(changed())
+    found = reading.read(changed())
     assert [(s.name, s.setting) for s in found.scenarios] == [
         ("clean", ""), ("noisy", ""), ("size", "size=400"), ("size", "size=800"),
     ]  # fmt: skip
@@ -94,7 +95,7 @@ def test_whatever_stands_anywhere_is_taken_or_named(value):
 def fault(config: dict) -> str | None:
     """What is wrong, None if nothing is."""
     try:
-        study.read(config)
+        reading.read(config)
     except StudyError as error:
         return str(error)
     return None
@@ -114,8 +115,8 @@ def paths(value, path=()):
 OPTIONS = [
     (kind, name, field)
     for kind in ("data", "models", "protocols", "methods", "attacks")
-    for name in plugins.names(kind)
-    for field in plugins.options(kind, name).model_fields
+    for name in registry.names(kind)
+    for field in registry.options(kind, name).model_fields
 ]
 
 
@@ -132,7 +133,7 @@ def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
 
 @pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
 def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
-    annotation = plugins.options(kind, name).model_fields[field].annotation
+    annotation = registry.options(kind, name).model_fields[field].annotation
     mapping = typing.get_origin(annotation) is dict or (
         isinstance(annotation, type) and issubclass(annotation, Settings)
     )
@@ -144,7 +145,7 @@ def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
 @pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
 def test_numbers_are_numbers(kind, name, field):
     """No option that takes a number takes it as text, takes true for it, or takes NaN or infinity."""
-    annotation = str(plugins.options(kind, name).model_fields[field].annotation)
+    annotation = str(registry.options(kind, name).model_fields[field].annotation)
     if "tuple" in annotation or "dict" in annotation or not re.search(r"\b(int|float)\b", annotation):
         return
     wrong = ["3", True, math.nan, math.inf] + [3.7] * ("float" not in annotation)
@@ -161,13 +162,13 @@ def test_only_what_means_the_same_is_converted():
         ("scenarios", "{1: {}, 2: {data: {size: 0.5}}, 3: {data: {size: 5}}}"),
         ("tables", ""), ("figures", ""),
     )  # fmt: skip
-    one, two, three = study.read(config).scenarios
+    one, two, three = reading.read(config).scenarios
     assert one.recipe.milestones == (3, 6)
     assert (one.recipe.lr, type(one.recipe.lr)) == (1.0, float)
     assert one.recipe.dp is None
-    options = plugins.options("protocols", "swap")(**one.protocol.options)
+    options = registry.options("protocols", "swap")(**one.protocol.options)
     assert options.sensitivity == {3: 2.0, 8: 0.5}
-    assert plugins.options("models", "mlp")(**one.model.options).hidden == (16,)
+    assert registry.options("models", "mlp")(**one.model.options).hidden == (16,)
     assert (two.name, two.use.size, type(two.use.size)) == ("2", 0.5, float)
     assert (three.use.size, type(three.use.size)) == (5, int)
 
@@ -190,7 +191,7 @@ def test_a_scenario_overrides_defaults_field_by_field():
         ("scenarios", "{a: {model: {activation: tanh}, methods: [none, neggrad]}, b: {model: {name: linear}}}"),
         ("tables", ""), ("figures", ""),
     )  # fmt: skip
-    a, b = study.read(config).scenarios
+    a, b = reading.read(config).scenarios
     assert a.model.options == {"hidden": [16], "activation": "tanh"}
     assert list(a.methods) == ["none", "neggrad"]
     assert a.methods["neggrad"].options["lr"] == 0.1
@@ -204,7 +205,7 @@ def test_axes_multiply_and_reach_into_methods():
     scenarios = f"{{a: {{vary: {vary}, methods: [none, neggrad]}}}}"
     config = changed(("scenarios", scenarios), ("tables", ""), ("figures", ""))
     config["defaults"]["methods"]["neggrad"] = {"epochs": 2}
-    found = study.read(config).scenarios
+    found = reading.read(config).scenarios
     assert [s.setting for s in found] == ["lr=0.1;width=8", "lr=0.1;width=16", "lr=0.2;width=8", "lr=0.2;width=16"]
     assert [s.methods["neggrad"].options["lr"] for s in found] == [0.1, 0.1, 0.2, 0.2]
     assert {s.methods["neggrad"].options["epochs"] for s in found} == {2}
@@ -214,16 +215,16 @@ def test_axes_multiply_and_reach_into_methods():
 
 def test_the_control_draws_other_models_than_retraining():
     config = changed(("defaults/methods/retrain", "{draw: 1}"))
-    methods = study.read(config).scenarios[0].methods
+    methods = reading.read(config).scenarios[0].methods
     assert methods["retrain_control"].options == {"draw": 2, "same_start": False}
-    off = study.read(changed(("defaults/controls", "false"))).scenarios[0].methods
+    off = reading.read(changed(("defaults/controls", "false"))).scenarios[0].methods
     assert "retrain_control" not in off
 
 
 def test_reading_changes_nothing_and_repeats_itself():
     config = changed(("scenarios/size/vary", "{data.size: [400, 800], recipe.lr: [0.1, 0.2]}"))
     before = repr(config)
-    assert study.read(config) == study.read(config)
+    assert reading.read(config) == reading.read(config)
     assert repr(config) == before
 
 
@@ -255,7 +256,7 @@ def test_a_file_that_is_no_study_is_named(tmp_path, monkeypatch, content, expect
     path = Path("mine.yaml")
     path.write_bytes(content)
     with pytest.raises(StudyError) as caught:
-        study.load([path])
+        reading.load([path])
     assert str(caught.value).startswith(f"{path}: {expected}")
     assert "\n" not in str(caught.value)
 
@@ -264,28 +265,28 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path, why in (("none.yaml", "No such file or directory"), (".", "Is a directory")):
         with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
-            study.load([path])
+            reading.load([path])
 
 
 def test_an_alias_that_contains_itself_is_refused(tmp_path):
     path = tmp_path / "loop.yaml"
     path.write_text("study: a\nscenarios: &x {a: *x}\n")
-    assert "is nested without end" in sentence(study.load([path])[0])
+    assert "is nested without end" in sentence(reading.load([path])[0])
 
 
 def test_aliases_and_merge_keys_are_not_twins(tmp_path):
     path = tmp_path / "alias.yaml"
     path.write_text("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: {<<: *x, <<: *x}\nf: *x\n")
-    assert study.load([path])[0] == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}, "f": {"b": 1}}
+    assert reading.load([path])[0] == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}, "f": {"b": 1}}
 
 
 def test_later_files_override_earlier_ones(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL)
     Path("more.yaml").write_text("seed: 7\ndefaults: {recipe: {epochs: 5}}\n")
-    config, origin = study.load(["small.yaml", "more.yaml"])
+    config, origin = reading.load(["small.yaml", "more.yaml"])
     assert origin == "small.yaml + more.yaml"
-    found = study.read(config, origin)
+    found = reading.read(config, origin)
     assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (7, 5, 0.1)
 
 
@@ -297,32 +298,32 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
         "all": {"title": "t", "metric": "q", "scenarios": ["one", "two"]},
     }
     both["figures"] = {}
-    whole, part = study.read(both), study.read({**both, "only": ["one"]})
+    whole, part = reading.read(both), reading.read({**both, "only": ["one"]})
     assert [s.name for s in whole.scenarios] == ["one", "two"]
     assert [s.name for s in part.scenarios] == ["one"]
     assert (part.name, list(part.tables)) == (f"{whole.name}_one", ["first"])
-    assert len(study.read({**both, "only": ["swap"]}).scenarios) == 2
+    assert len(reading.read({**both, "only": ["swap"]}).scenarios) == 2
     unknown = "only: there is no scenario, protocol or system 'swop', did you mean 'swap'"
-    with pytest.raises(study.StudyError, match=unknown):
-        study.read({**both, "only": ["swop"]})
+    with pytest.raises(schema.StudyError, match=unknown):
+        reading.read({**both, "only": ["swop"]})
 
 
 def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
-    whole = study.read(*study.load([ROOT / "config.yaml"]))
-    part = study.select(whole, ["ruli"])
+    whole = reading.read(*reading.load([ROOT / "config.yaml"]))
+    part = reading.select(whole, ["ruli"])
     assert part.name == f"{whole.name}_ruli"
     assert {s.name for s in part.scenarios} == {"ruli", "halves", "memorised"}
     assert {s.protocol.name for s in part.scenarios} == {"ruli", "lira_selection"}
     assert set(part.tables) == {name for name in whole.tables if name.startswith("ruli")}
-    assert study.select(whole, ["memorised"]).scenarios == tuple(s for s in part.scenarios if s.name != "ruli")
-    assert study.select(whole, []) == whole
-    systems = {s.name: study.system(s) for s in whole.scenarios}
+    assert reading.select(whole, ["memorised"]).scenarios == tuple(s for s in part.scenarios if s.name != "ruli")
+    assert reading.select(whole, []) == whole
+    systems = {s.name: reading.system(s) for s in whole.scenarios}
     assert systems["random"] == systems["confusion"] == systems["noisy"] == "swap"
 
 
 def test_the_command_line_has_types_and_is_blamed():
     """Snakemake leaves text inside the mappings that --config gives."""
-    found = study.read(changed(), given={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
+    found = reading.read(changed(), given={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
     assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (3, 5, 0.5)
     for given, expected in (
         ({"bootstap": 3}, "bootstap: there is no such field, did you mean 'bootstrap'? (known: "),

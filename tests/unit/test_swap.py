@@ -6,7 +6,8 @@ from sklearn.metrics import roc_auc_score
 
 from swap_games import World, layout
 from unlearning import stats
-from unlearning.metrics import _crossed, _game, _separation, swap
+from unlearning.metrics import _game, swap
+from unlearning.stats import crossed, separation
 
 
 def value_of(rows, metric, attack, setting=""):
@@ -141,11 +142,11 @@ def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
     rng = np.random.default_rng(7)
     forget = np.arange(120)[None] < 50
     score = rng.normal(size=(1, 120)) + forget
-    part = _separation.auc(score=score, forget=forget.astype(float), heldout=(~forget).astype(float))
-    found = _crossed.estimates(_crossed.read(_crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
+    part = separation.auc(score=score, forget=forget.astype(float), heldout=(~forget).astype(float))
+    found = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
     plain = stats.auc(score=score[0], positive=forget[0])
     assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-12)
-    assert found.note == _crossed.ONE_MODEL
+    assert found.note == crossed.ONE_MODEL
 
 
 @pytest.mark.parametrize("fpr", [0.02, 0.1])
@@ -235,7 +236,7 @@ def test_one_model_in_all_says_what_its_interval_lacks():
         sets={"paper": list(scores)}, rng=np.random.default_rng(0),
     )  # fmt: skip
     for metric, attack in (("advantage", "a/trained"), ("q", "paper"), ("auc", "a/trained")):
-        assert _crossed.ONE_MODEL in value_of(rows, metric, attack)["note"]
+        assert crossed.ONE_MODEL in value_of(rows, metric, attack)["note"]
     assert np.isnan(value_of(rows, "q_sd", "paper")["value"])
 
 

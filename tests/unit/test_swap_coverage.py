@@ -5,7 +5,9 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from swap_games import World, layout
-from unlearning.metrics import _crossed, _crossfit, _game, _separation, swap
+from unlearning.metrics import _crossfit, _game, swap
+from unlearning.stats import crossed as _crossed
+from unlearning.stats import separation
 
 GAMES = 300
 LEAST = 0.93
@@ -40,7 +42,7 @@ def played(request):
         reading = _crossed.read(crossed, share=_game.share(rules))
         pair = _crossed.read(crossed, share=_game.share(rules, 0))
         sides = {"forget": rules.forget, "heldout": rules.heldout}
-        part = _separation.auc(score=scores[0][:, rules.columns], **sides)
+        part = separation.auc(score=scores[0][:, rules.columns], **sides)
         auc = _crossed.read(_crossed.combine([part], split=rules.split), share=_game.share(rules))
         half = {name: _crossed.half_widths(r) for name, r in (("all", reading), ("pair", pair), ("auc", auc))}
         q = swap.quality(reading, n=1, rng=rng)

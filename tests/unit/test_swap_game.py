@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from swap_games import layout, read
-from unlearning.metrics import _crossed, _crossfit, _game, swap
+from unlearning.metrics import _crossfit, _game, swap
+from unlearning.stats import crossed
 
 
 def slow_advantage(decision, forget, heldout, split, block, weight):
@@ -162,7 +163,7 @@ def test_randomised_response_reaches_its_advantage_and_keeps_corollary_3_8(epsil
     rules = _game.game(**membership)
     rules_of_bit = [bit, ~bit, np.ones_like(bit), np.zeros_like(bit)]
     reading = read(rules, rules_of_bit)
-    half = _crossed.joint_half_widths(reading, rng=rng)
+    half = crossed.joint_half_widths(reading, rng=rng)
     exact = np.tanh(epsilon / 2) * np.array([1, -1, 0, 0])
     assert (np.abs(reading.value - exact) <= half).all()
     assert half.max() < 0.03
@@ -252,10 +253,10 @@ def test_variance_splits_into_samples_models_and_noise():
         for _ in range(400):
             value = 0.5 + of_sample * rng.normal(size=samples) + of_model * rng.normal(size=(models, 1))
             value = value + noise * rng.normal(size=(models, samples))
-            part = _crossed.part(value=value, weight=np.ones((models, samples)))
+            part = crossed.part(value=value, weight=np.ones((models, samples)))
             # no imaginary samples here: they stand for the doubt about events that were never seen
-            part = _crossed.Part(part.value, part.influence, np.zeros((models, 0)))
-            reading = _crossed.read(_crossed.combine([part], split=np.zeros(models)), share=np.ones(1))
+            part = crossed.Part(part.value, part.influence, np.zeros((models, 0)))
+            reading = crossed.read(crossed.combine([part], split=np.zeros(models)), share=np.ones(1))
             estimates.append(reading.value[0])
             variances.append(reading.covariance[0, 0])
         expected = of_sample**2 / samples + of_model**2 / models + noise**2 / (models * samples)

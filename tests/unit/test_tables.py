@@ -10,8 +10,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from unlearning import tables
-from unlearning.files import ArtifactError, sha256, write_json
+from unlearning.artifacts import tables
+from unlearning.artifacts.files import ArtifactError, sha256, write_json
 
 SCORES = {
     "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),

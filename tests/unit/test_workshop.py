@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from unlearning import source
+from unlearning.plugins import source
 
 ASK = """
-from unlearning import workshop
+from unlearning.workflow import open_bank
 import torch
-print(workshop.device(), torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark)
+print(open_bank.device(), torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark)
 """
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from unlearning import tables
+from unlearning.artifacts import tables
 from workplace import TINY, Workplace
 
 #: Two pairs more are one more batch; a method more runs on both, and diverges.

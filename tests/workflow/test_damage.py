@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from unlearning.files import ArtifactError, node_of, read_json
+from unlearning.artifacts.files import ArtifactError, node_of, read_json
 
 #: Artifact → its file, the scripts that read it, and a field that may not be NaN.
 ARTIFACTS = {

@@ -95,13 +95,14 @@ TEMPLATE = """
 from pathlib import Path
 
 import numpy as np
-from unlearning import plan, study
+from unlearning.study import reading
+from unlearning.workflow import plan
 
 Path("my_logits/target").mkdir(parents=True)
 for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
     np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
-made = plan.make(study.read(*study.load(["studies/external.yaml"])))
-print([len(made.nodes[stage]) for stage in ("import", "attack", "metrics")])
+made = plan.make(reading.read(*reading.load(["studies/external.yaml"])))
+print([len(made.nodes[stage]) for stage in ("external", "attack", "metrics")])
 """
 
 

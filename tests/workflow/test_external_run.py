@@ -11,7 +11,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from external_cases import world
-from unlearning import tables
+from unlearning.artifacts import tables
 
 STUDY = {
     "study": "own",
@@ -94,4 +94,4 @@ def test_a_second_run_has_nothing_to_do_and_the_folder_may_move(tree, place):
     text = (place / "study.yaml").read_text()
     (place / "study.yaml").write_text(text.replace("my logits", "moved"))
     said = snakemake(tree, place, "--dry-run")
-    assert not any(f"rule {name}:" in said or f"\n{name} " in said for name in ("import_logits", "attack", "metrics"))
+    assert not any(f"rule {name}:" in said or f"\n{name} " in said for name in ("external", "attack", "metrics"))

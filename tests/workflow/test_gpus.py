@@ -14,7 +14,7 @@ import os
 import time
 from pathlib import Path
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

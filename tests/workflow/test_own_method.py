@@ -9,14 +9,15 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from unlearning import plan, study
-from unlearning.artifacts import Logits, Membership
-from unlearning.files import read_json
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.artifacts.files import read_json
+from unlearning.study import reading, schema
+from unlearning.workflow import plan
 
 BANK = '''"""Fade: the last layer's weights and biases are scaled."""
 
 from pydantic import Field
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -60,7 +61,7 @@ SHORT = {
 
 def asked() -> dict[str, int]:
     """How many nodes of each stage the study in the working directory still lacks."""
-    nodes = plan.make(study.read(*study.load(["study.yaml"]))).nodes
+    nodes = plan.make(reading.read(*reading.load(["study.yaml"]))).nodes
     lacking = {stage: sum(not Path(n.outputs["spec"]).exists() for n in nodes[stage].values()) for stage in nodes}
     return {stage: count for stage, count in lacking.items() if count}
 
@@ -158,7 +159,7 @@ def test_a_file_that_cannot_be_used_is_named_before_anything_runs(tmp_path, monk
         if content is not None:
             (tmp_path / "mine" / name).write_text(content)
     monkeypatch.chdir(tmp_path / "work")
-    with pytest.raises(study.StudyError) as caught:
-        study.read(SHORT, "study.yaml")
+    with pytest.raises(schema.StudyError) as caught:
+        reading.read(SHORT, "study.yaml")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

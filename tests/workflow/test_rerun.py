@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from unlearning.files import read_json
+from unlearning.artifacts.files import read_json
 from workplace import TINY
 
 

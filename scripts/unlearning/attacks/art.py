@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning import signals
-from unlearning.settings import Settings
+from unlearning.adversary import signals
+from unlearning.plugins.settings import Settings
 
 #: The score is the probability of membership.
 PROBABILITY = True

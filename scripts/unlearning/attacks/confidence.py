@@ -1,7 +1,7 @@
 """The confidence p_y in the observed label against a threshold per class (Song & Mittal 2021)."""
 
-from unlearning import signals, thresholds
-from unlearning.settings import Settings
+from unlearning.adversary import signals, thresholds
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

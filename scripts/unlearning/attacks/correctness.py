@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning import signals
-from unlearning.settings import Settings
+from unlearning.adversary import signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning import signals, stats, thresholds
-from unlearning.settings import Settings
+from unlearning import stats
+from unlearning.adversary import signals, thresholds
+from unlearning.plugins.settings import Settings
 
 NEEDS = "squared_norms"
 

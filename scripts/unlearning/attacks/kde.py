@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning import density, signals
-from unlearning.settings import Settings
+from unlearning.adversary import density, signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -4,8 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning import density, signals
-from unlearning.settings import Settings
+from unlearning.adversary import density, signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning import density, per_sample, signals
-from unlearning.settings import Settings
+from unlearning.adversary import density, per_sample, signals
+from unlearning.plugins.settings import Settings
 
 Spread = Literal["per_sample", "within", "global"]
 Centre = Literal["median", "mean"]

@@ -3,8 +3,8 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning import logistic, signals
-from unlearning.settings import Settings
+from unlearning.adversary import logistic, signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

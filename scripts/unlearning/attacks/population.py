@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from unlearning import logistic, signals
-from unlearning.settings import Settings
+from unlearning.adversary import logistic, signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

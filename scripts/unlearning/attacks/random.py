@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning import per_sample, signals, stats
-from unlearning.settings import Settings
+from unlearning import stats
+from unlearning.adversary import per_sample, signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning import logistic, signals
-from unlearning.settings import Settings
+from unlearning.adversary import logistic, signals
+from unlearning.plugins.settings import Settings
 
 BOUND = 20.0
 """Log-probabilities below −20 and |phi| above 20 say the same thing: certain; unclipped they would be leverage."""

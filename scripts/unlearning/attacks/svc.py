@@ -4,8 +4,8 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning import signals
-from unlearning.settings import Settings
+from unlearning.adversary import signals
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -1,6 +1,6 @@
 """Data: one file per source, read into one layout, then reduced and relabelled by recorded choices.
 
-A source is a file with ``Options`` and ``load(options, root) -> Source``, found by its name (`unlearning.plugins`) or
+A source is a file with ``Options`` and ``load(options, root) -> Source``, found by its name (`plugins.registry`) or
 given as one of the user's own. ``prepare`` makes every choice that a study may name.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from unlearning.data import _choices
-from unlearning.keyed import generator
+from unlearning.randomness.keyed import generator
 
 LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
 

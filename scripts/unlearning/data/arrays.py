@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.data import Source
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

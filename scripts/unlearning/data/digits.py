@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning.data import Source
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

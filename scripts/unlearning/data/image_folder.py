@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.data import Source
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 

@@ -1,1 +1,1 @@
-"""What people see: tables, figures, the headline, the cost ledger and the page that holds them all."""
+"""What people see: tables, figures, the headline and the page that holds them all."""

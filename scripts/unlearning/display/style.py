@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from unlearning.display import words
-from unlearning.files import replacing
+from unlearning.artifacts.files import replacing
+from unlearning.display import naming
 
 #: Inks that the page replaces by those of its light or dark theme; data keep their colours in both.
 INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
@@ -66,14 +66,14 @@ def start() -> None:
 
 def colours(methods: list[str]) -> dict[str, str]:
     """Colour of every method of a study: references in ink, the others from the palette in study order."""
-    others = [name for name in methods if name not in words.REFERENCES]
+    others = [name for name in methods if name not in naming.REFERENCES]
     found = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
     return {"none": MUTED, "retrain": INK, "retrain_control": INK, **found}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
     """Marker of every method, a second channel beside colour."""
-    others = [name for name in methods if name not in words.REFERENCES]
+    others = [name for name in methods if name not in naming.REFERENCES]
     found = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(others)}
     return {"none": "x", "retrain": "o", "retrain_control": "o", **found}
 

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unlearning.bank import Bank
-from unlearning.keyed import generator
-from unlearning.losses import cross_entropy
-from unlearning.streams import Batch
+from unlearning.bank.bank import Bank
+from unlearning.bank.losses import cross_entropy
+from unlearning.bank.streams import Batch
+from unlearning.randomness.keyed import generator
 
 
 class RandomLabels:

@@ -6,10 +6,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from unlearning.bank import Bank
-from unlearning.losses import distillation
-from unlearning.optim import Optimiser
-from unlearning.streams import Batch, Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.losses import distillation
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Batch, Rows, Stream
 
 
 class Options(Optimiser):

@@ -12,10 +12,10 @@ import torch
 from pydantic import Field
 from torch.utils.data import DataLoader, TensorDataset
 
-from unlearning.bank import Bank
-from unlearning.keyed import seed_of
-from unlearning.settings import Settings
-from unlearning.streams import Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import seed_of
 
 
 class Options(Settings):

@@ -10,12 +10,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from unlearning.bank import Bank
-from unlearning.engine import StackedLinear
-from unlearning.losses import distillation
-from unlearning.optim import Optimiser
-from unlearning.settings import Settings
-from unlearning.streams import Batch, Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.engine import StackedLinear
+from unlearning.bank.losses import distillation
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Batch, Rows, Stream
+from unlearning.plugins.settings import Settings
 
 
 class Flatten(Optimiser):

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from unlearning.bank import Bank
-from unlearning.optim import Optimiser
-from unlearning.streams import Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):

@@ -6,9 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from unlearning.bank import Bank
-from unlearning.settings import Settings
-from unlearning.streams import Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -1,8 +1,8 @@
 """Initial: the weights before any training; what there is to find where nothing was ever learned."""
 
-from unlearning.bank import Bank
-from unlearning.settings import Settings
-from unlearning.streams import Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

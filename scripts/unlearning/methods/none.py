@@ -1,8 +1,8 @@
 """None: the original model, handed on unchanged; the control that every metric must find not unlearned."""
 
-from unlearning.bank import Bank
-from unlearning.settings import Settings
-from unlearning.streams import Rows
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
+from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -4,10 +4,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from unlearning.bank import Bank
-from unlearning.losses import cross_entropy
-from unlearning.optim import Optimiser
-from unlearning.streams import Batch, Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.losses import cross_entropy
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Batch, Rows, Stream
 
 
 class Options(Optimiser):

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning.bank import Bank
+from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Rows, Stream
 from unlearning.methods._labels import RandomLabels
-from unlearning.optim import Optimiser
-from unlearning.streams import Rows, Stream
 
 
 class Options(Optimiser):

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from unlearning.bank import Bank
-from unlearning.losses import cross_entropy, distillation
-from unlearning.optim import Optimiser
-from unlearning.streams import Batch, Rows, Stream
+from unlearning.bank.bank import Bank
+from unlearning.bank.losses import cross_entropy, distillation
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.streams import Batch, Rows, Stream
 
 
 class Options(Optimiser):

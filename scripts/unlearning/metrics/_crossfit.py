@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning import stats
-from unlearning.metrics import _crossed, _game
+from unlearning.metrics import _game
+from unlearning.stats import crossed
 
 NOTE = "unbiased, so it may exceed 1"
 SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 1"
@@ -24,7 +25,7 @@ class Crossfit:
 def quality(
     rules: _game.Game,
     decisions: Sequence[np.ndarray],
-    reading: _crossed.Reading,
+    reading: crossed.Reading,
     *,
     rng: np.random.Generator,
     halvings: int = 20,
@@ -55,8 +56,8 @@ def quality(
     picked[best, every] = np.where(chosen_on[best, every] < 0, -1.0, 1.0)
     value = 1 - float((picked * read_on).sum() / len(best))
     # directions err together at worst: their mean errs no more than one reading of the adversary each chose
-    half = float(np.sqrt(np.abs(picked).mean(axis=1) @ _crossed.half_widths(reading) ** 2))
-    note = _crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
+    half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
+    note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
     return Crossfit(stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1))
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning.metrics import _crossed
+from unlearning.stats import crossed
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,15 @@ def game(
     return Game(*sides, columns, number.reshape(-1), keys[:, 0])
 
 
-def advantage(rules: Game, decision: np.ndarray) -> _crossed.Part:
+def advantage(rules: Game, decision: np.ndarray) -> crossed.Part:
     """Signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn by P.
 
     ``decision`` bool [models, samples], A(m, x) for all samples of the membership. Source: Definition 3.2 for
     weak adversaries (3.11).
     """
     accepts = decision[:, rules.columns].astype(np.float64)
-    return _crossed.difference(
-        _crossed.part(value=accepts, weight=rules.forget), _crossed.part(value=accepts, weight=rules.heldout)
+    return crossed.difference(
+        crossed.part(value=accepts, weight=rules.forget), crossed.part(value=accepts, weight=rules.heldout)
     )
 
 
@@ -85,4 +85,4 @@ def samples(rules: Game, block: int) -> int:
 
 def signed_advantage(rules: Game, decision: np.ndarray) -> float:
     """Mean over splits of the mean over models of ``advantage``; its absolute value is Adv̄."""
-    return float(_crossed.combine([advantage(rules, decision)], split=rules.split).value[0] @ share(rules))
+    return float(crossed.combine([advantage(rules, decision)], split=rules.split).value[0] @ share(rules))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning.artifacts import Membership
+from unlearning.artifacts.arrays import Membership
 
 
 @dataclass(frozen=True)

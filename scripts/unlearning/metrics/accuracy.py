@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from unlearning.artifacts import NotFiniteError
-from unlearning.case import Case
-from unlearning.metrics import _rates, row
-from unlearning.settings import Settings
-from unlearning.stats import Estimate, empty
+from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import NotFiniteError
+from unlearning.metrics import row
+from unlearning.plugins.settings import Settings
+from unlearning.stats import Estimate, empty, rates
 
 
 class Options(Settings):
@@ -75,35 +75,35 @@ def evaluate(
     its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
     that do not fit.
     """
-    guess = _rates.predicted(logits)
+    guess = rates.predicted(logits)
     for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
         if mask.shape != guess.shape:
             raise ValueError(f"{name} must be [models, samples] = {guess.shape} like the logits, not {mask.shape}")
     masks = {"retain": train & ~forget, "forget": forget, "heldout": heldout}
-    taught = _rates.per_model(y, guess.shape, "y")
+    taught = rates.per_model(y, guess.shape, "y")
     answers = dict.fromkeys(masks, taught)
     if test is not None:
-        masks["test"] = _rates.per_model(test, guess.shape, "test")
-        answers["test"] = taught if test_y is None else _rates.per_model(test_y, guess.shape, "test_y")
+        masks["test"] = rates.per_model(test, guess.shape, "test")
+        answers["test"] = taught if test_y is None else rates.per_model(test_y, guess.shape, "test_y")
     groups = {"split": split, "block": block}
     found = [
         row(
             metric="accuracy",
             setting=f"role={name}",
-            estimate=_rates.rate(hit=guess == answers[name], rows=rows, **groups),
+            estimate=rates.rate(hit=guess == answers[name], rows=rows, **groups),
         )
         for name, rows in masks.items()
     ]
     found.append(row(metric="majority_share", setting="role=retain", estimate=_majority(taught, masks["retain"])))
     if compared is None:
         return found
-    other = _rates.predicted(compared)
+    other = rates.predicted(compared)
     if other.shape != guess.shape:
         raise ValueError(f"compared must hold logits of {guess.shape} models and samples, not {other.shape}")
     for name, rows in masks.items():
         hits = {"of": other == answers[name], "to": guess == answers[name]}
         found.append(
-            row(metric="accuracy_gap", setting=f"role={name}", estimate=_rates.gap(**hits, rows=rows, **groups))
+            row(metric="accuracy_gap", setting=f"role={name}", estimate=rates.gap(**hits, rows=rows, **groups))
         )
     return found
 

@@ -5,12 +5,14 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning import logistic, stats
-from unlearning.case import Case
-from unlearning.keyed import generator
-from unlearning.metrics import _crossed, _separation, row
-from unlearning.metrics._readings import balanced_accuracy
-from unlearning.settings import Settings
+from unlearning import stats
+from unlearning.adversary import logistic
+from unlearning.adversary.case import Case
+from unlearning.metrics import row
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator
+from unlearning.stats import crossed, separation
+from unlearning.stats.readings import balanced_accuracy
 
 LEAKY = "below the range of random divisions: labels tell the sides apart"
 
@@ -156,10 +158,10 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
     one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
-    parts = [balanced_accuracy(score > 0, one, other), _separation.auc(score=score, forget=one, heldout=other)]
+    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, forget=one, heldout=other)]
     # the folds play the models: the same classifier on samples of its own
-    combined = _crossed.combine(parts, split=np.zeros(options.folds, np.int64))
-    estimates = _crossed.estimates(_crossed.read(combined, share=np.ones(1)), n=len(positive))
+    combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
+    estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))
     return [
         row(attack="blind", metric=name, estimate=estimate)
         for name, estimate in zip(("blind_accuracy", "blind_auc"), estimates, strict=True)

@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import Field
 
 from unlearning import stats
-from unlearning.case import Case
-from unlearning.keyed import generator
-from unlearning.metrics import _jackknife, row
+from unlearning.adversary.case import Case
+from unlearning.metrics import row
 from unlearning.metrics._epsilon import check_phi, epsilons, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
-from unlearning.settings import Settings
-from unlearning.stats import Estimate
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator
+from unlearning.stats import Estimate, jackknife
 
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
 
@@ -142,14 +142,14 @@ def _replicated(statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np
 def _kept(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
     """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both."""
     groups = min(options.groups, unlearned, retrained)
-    sides = [_jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
+    sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
     if min(unlearned, retrained) < 3:
         groups = 0
     return [tuple(side != g for side in sides) for g in range(-1, groups)]
 
 
 def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
-    return _jackknife.estimate(
+    return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
     )
 
@@ -182,7 +182,7 @@ def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
-    return _jackknife.estimate(
+    return jackknife.estimate(
         per_sample=np.stack([h, null], axis=1),
         combine=lambda f, f0: f / f0,
         n=h.shape[1],
@@ -221,7 +221,7 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
             ratios[name] = np.array([of_u[keep_u].mean() / of_r[keep_r].mean() for keep_u, keep_r in kept])
-            estimate = _jackknife.estimate(
+            estimate = jackknife.estimate(
                 per_sample=np.empty((len(kept), 0, 1)),
                 per_model=ratios[name][:, None],
                 combine=lambda ratio: ratio,
@@ -233,7 +233,7 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
     if len(ratios) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
-        score = _jackknife.estimate(
+        score = jackknife.estimate(
             per_sample=h[:, None],
             per_model=np.stack(list(ratios.values()), axis=1),
             combine=lambda f, ra, ta: f * ra * ta,
@@ -252,7 +252,7 @@ def _time(unlearned, retrained, options: Options) -> tuple[Estimate, str]:
     ratio = np.array([[unlearned[keep_u].mean() / retrained[keep_r].mean()] for keep_u, keep_r in kept])
     limit = f"{options.time_limit:.0%} of the retraining time"
     slow = f"slower than {limit}: the competition rejects it" if ratio[0, 0] > options.time_limit else ""
-    estimate = _jackknife.estimate(
+    estimate = jackknife.estimate(
         per_sample=np.empty((len(kept), 0, 1)),
         per_model=ratio,
         combine=lambda x: x,

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 
 from unlearning import stats
-from unlearning.case import Case
-from unlearning.metrics import _jackknife, _pairs, row
+from unlearning.adversary.case import Case
+from unlearning.metrics import _pairs, row
 from unlearning.metrics._epsilon import epsilons, points
-from unlearning.settings import Settings
-from unlearning.stats import Estimate
+from unlearning.plugins.settings import Settings
+from unlearning.stats import Estimate, jackknife
 
 #: Fewer pairs say too little of how pairs vary.
 PAIRS = 3
@@ -110,7 +110,7 @@ def estimates(parts: list[Part]) -> dict[str, Estimate]:
         elif len(blocks) >= PAIRS:
             found[name] = _over_pairs(value, np.array([one[name] for one in without]), len(h))
         else:
-            found[name] = _jackknife.estimate(
+            found[name] = jackknife.estimate(
                 per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
                 bounds=(0.0, math.inf),
             )  # fmt: skip
@@ -136,7 +136,7 @@ def _worth(parts: list[Part]) -> float:
 def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:
     if np.isnan(without).any():
         return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
-    error = math.sqrt(_jackknife.jackknife_variance(without))
+    error = math.sqrt(jackknife.jackknife_variance(without))
     half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(without) - 1)) * error
     return Estimate(value, max(value - half, 0.0), value + half, n)
 

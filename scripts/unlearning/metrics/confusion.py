@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning.case import Case
-from unlearning.metrics import _rates, row
-from unlearning.settings import Settings
+from unlearning.adversary.case import Case
+from unlearning.metrics import row
+from unlearning.plugins.settings import Settings
+from unlearning.stats import rates
 
 
 class Options(Settings):
@@ -47,12 +48,12 @@ def evaluate(
     ``block`` int [models]. The interval covers samples and models. Raises ValueError for shapes that do not fit
     and for confused samples that were trained with their true label.
     """
-    guess = _rates.predicted(logits)
+    guess = rates.predicted(logits)
     if forget.shape != guess.shape:
         raise ValueError(f"forget must be [models, samples] = {guess.shape} like the logits, not {forget.shape}")
-    trained = _rates.per_model(trained, guess.shape, "trained")
-    if (forget & (trained == _rates.per_model(y, guess.shape, "y"))).any():
+    trained = rates.per_model(trained, guess.shape, "trained")
+    if (forget & (trained == rates.per_model(y, guess.shape, "y"))).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
-    error = _rates.rate(hit=guess == trained, rows=forget, split=split, block=block)
+    error = rates.rate(hit=guess == trained, rows=forget, split=split, block=block)
     score = replace(error, value=1 - error.value, low=1 - error.high, high=1 - error.low)
     return [row(metric="ic_error", estimate=error), row(metric="ic_score", estimate=score)]

@@ -3,10 +3,10 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.case import Case
-from unlearning.metrics import _rates, row
-from unlearning.settings import Settings
-from unlearning.stats import Estimate
+from unlearning.adversary.case import Case
+from unlearning.metrics import row
+from unlearning.plugins.settings import Settings
+from unlearning.stats import Estimate, rates
 
 
 def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
@@ -104,8 +104,8 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "", setting: str = 
 def _accuracy_spread(case: Case) -> list[dict]:
     """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
     target = case.membership[case.target]
-    guess = _rates.predicted(case.unlearned[case.target])
-    right = guess == _rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    guess = rates.predicted(case.unlearned[case.target])
+    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     roles = {"retain": (right, target.retain), "forget": (right, target.forget)}
     roles["test"] = guess == case.data.y_clean, test

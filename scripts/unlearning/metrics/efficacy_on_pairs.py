@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unlearning.case import Case
+from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, efficacy
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 #: Gradient norms are kept with the logits.
 NEEDS = "squared_norms"

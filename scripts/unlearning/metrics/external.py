@@ -3,11 +3,12 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.external_case import ExternalCase
-from unlearning.keyed import generator
-from unlearning.metrics import _crossed, _game, _readings, _separation, accuracy, blind, competition, row, ruli, swap
+from unlearning.adversary.external_case import ExternalCase
+from unlearning.metrics import _game, accuracy, blind, competition, row, ruli, swap
 from unlearning.metrics.competition import Models
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator
+from unlearning.stats import crossed, readings, separation
 
 
 class Options(Settings):
@@ -82,13 +83,13 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     )
     n = len(rules.columns)
     phi = phi[:, rules.columns]
-    part = _separation.auc(score=phi, forget=rules.forget, heldout=rules.heldout)
-    reading = _crossed.read(_crossed.combine([part], split=rules.split), share=_game.share(rules))
-    (auc,) = _crossed.estimates(reading, n=n)
+    part = separation.auc(score=phi, forget=rules.forget, heldout=rules.heldout)
+    reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
+    (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
     found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
-        estimate = _readings.tpr_at_fpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
+        estimate = readings.tpr_at_fpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
         found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
     return found
 

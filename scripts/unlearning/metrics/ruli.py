@@ -6,11 +6,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning import logistic, stats
-from unlearning.case import Case
-from unlearning.metrics import _rates, _reference, row
-from unlearning.metrics._readings import Question, readings, tprs
-from unlearning.settings import Settings
+from unlearning import stats
+from unlearning.adversary import logistic
+from unlearning.adversary.case import Case
+from unlearning.metrics import _reference, row
+from unlearning.plugins.settings import Settings
+from unlearning.stats import rates
+from unlearning.stats.readings import Question, readings, tprs
 
 
 class Options(Settings):
@@ -109,8 +111,8 @@ def population(case: Case, asked: np.ndarray) -> "Population":
 def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[dict]:
     """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
     member, logits = case.membership[case.target], case.unlearned[case.target][:, vulnerable]
-    estimate = _rates.rate(
-        hit=_rates.predicted(logits) == case.data.y[vulnerable],
+    estimate = rates.rate(
+        hit=rates.predicted(logits) == case.data.y[vulnerable],
         rows=member.retain[:, vulnerable],
         split=member.split,
         block=member.block,

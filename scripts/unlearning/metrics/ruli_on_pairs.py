@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning.case import Case
+from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, row, ruli
-from unlearning.metrics._readings import Question, readings
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
+from unlearning.stats.readings import Question, readings
 
 #: The tests that are kept; all targets forgot or never saw the samples that are asked about, so none remained.
 TESTS = (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy"))

@@ -7,10 +7,11 @@ import numpy as np
 from scipy import special
 
 from unlearning import stats
-from unlearning.case import Case
-from unlearning.keyed import generator
-from unlearning.metrics import _crossed, _crossfit, _game, _separation, row
-from unlearning.settings import Settings
+from unlearning.adversary.case import Case
+from unlearning.metrics import _crossfit, _game, row
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator
+from unlearning.stats import crossed, separation
 
 FPRS = (0.01, 0.001)
 Key = tuple[str, str]  # attack, form
@@ -35,28 +36,28 @@ def swap_lower_bound(*, epsilon: float, delta: float) -> float:
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
 
-def adv_bar(reading: _crossed.Reading, *, n: int) -> list[stats.Estimate]:
+def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
     """Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval holds 0."""
-    size, low, high = _magnitude(reading, _crossed.half_widths(reading))
-    notes = [_crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
+    size, low, high = _magnitude(reading, crossed.half_widths(reading))
+    notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
     return [stats.Estimate(*map(float, limits), n, note) for *limits, note in zip(size, low, high, notes, strict=True)]
 
 
 def quality(
-    reading: _crossed.Reading,
+    reading: crossed.Reading,
     *,
     n: int,
     rng: np.random.Generator,
     names: Sequence[str] = (),
-    draws: int = _crossed.DRAWS,
+    draws: int = crossed.DRAWS,
 ) -> stats.Estimate:
     """Q = 1 − max over adversaries of Adv̄, from one reading of all of them (Definition 3.7).
 
     The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With
     ``names`` of the adversaries, the note says which was the strongest.
     """
-    size, low, high = _magnitude(reading, _crossed.joint_half_widths(reading, rng=rng, draws=draws))
-    note = _crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
+    size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
+    note = crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
     return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
 
 
@@ -98,7 +99,7 @@ def evaluate(
     sets: dict[str, list[Key]],
     rng: np.random.Generator,
     fprs: Sequence[float] = FPRS,
-    draws: int = _crossed.DRAWS,
+    draws: int = crossed.DRAWS,
 ) -> list[dict]:
     """All rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
@@ -113,11 +114,11 @@ def evaluate(
     keys = list(scores)
     names = ["/".join(key) for key in keys]
     decisions = [decision for _, decision in scores.values()]
-    advantages = _crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
-    readings = {"": (_crossed.read(advantages, share=_game.share(rules)), len(rules.columns))}
+    advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
+    readings = {"": (crossed.read(advantages, share=_game.share(rules)), len(rules.columns))}
     for pair in np.unique(rules.block):
         readings[f"pair={pair}"] = (
-            _crossed.read(advantages, share=_game.share(rules, pair)),
+            crossed.read(advantages, share=_game.share(rules, pair)),
             _game.samples(rules, pair),
         )
     table = [
@@ -151,31 +152,31 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
     per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
     sides = {"score": score, "forget": rules.forget, "heldout": rules.heldout}
 
-    def read(part: _crossed.Part, pair: int | None = None) -> stats.Estimate:
-        reduced = _crossed.combine([part], split=rules.split)
+    def read(part: crossed.Part, pair: int | None = None) -> stats.Estimate:
+        reduced = crossed.combine([part], split=rules.split)
         count = n if pair is None else _game.samples(rules, pair)
-        return _crossed.estimates(_crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
+        return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
 
-    part = _separation.auc(**sides)
+    part = separation.auc(**sides)
     rows = [row(attack=name, metric="auc", estimate=read(part))]
     for pair in (None, *np.unique(rules.block).tolist()):
         auc, setting = read(part, pair), "" if pair is None else f"pair={pair}"
         mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
         rows.append(row(attack=name, metric="mia_score", setting=setting, estimate=mia))
-    negatives = _separation.effective_count(rules.heldout).min()
+    negatives = separation.effective_count(rules.heldout).min()
     for fpr, setting in settings.items():
         reason = stats.unresolved(negatives=negatives, fpr=fpr)
         if reason:
             found = stats.empty(n=n, note=reason)
         else:
-            part, optimism = _separation.tpr_at_fpr(**sides, fpr=fpr)
+            part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
             found = read(part)
             found = replace(found, low=max(found.low - float(per_model @ optimism), 0.0))
         rows.append(row(attack=name, metric="tpr_at_fpr", setting=setting, estimate=found))
     return rows
 
 
-def _magnitude(reading: _crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     size = np.abs(reading.value)
     return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
 

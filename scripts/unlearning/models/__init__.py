@@ -8,7 +8,7 @@ runs under ``torch.func``. torch is imported when a model is built: options can 
 
 from pydantic import model_validator
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from unlearning.settings import Settings
+from unlearning.plugins.settings import Settings
 
 if TYPE_CHECKING:
     from torch import nn

@@ -7,9 +7,9 @@ one class; seeds differ, memberships do not.
 import numpy as np
 from pydantic import Field
 
-from unlearning.artifacts import Data, Membership
-from unlearning.keyed import seed_of
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import seed_of
 
 #: What is computed from its models, whether attacks score them first, and whether such as are named learn from the
 #: audited model's own rows.

@@ -9,15 +9,15 @@ The folder holds one folder for each population of models, each with ``logits.np
     shadow_original/  the adversary's models as trained
 
 Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its
-own name. `unlearning.imported` says what the files hold.
+own name. `unlearning.artifacts.external` says what the files hold.
 """
 
 from pathlib import Path
 from typing import NamedTuple
 
-from unlearning import faults
-from unlearning.artifacts import Data, Membership
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.settings import Settings
+from unlearning.plugins.suggest import unknown
 
 #: What is computed from its models, and whether attacks score them first.
 METRICS = ("external", "accuracy", "swap", "competition", "ruli")
@@ -136,7 +136,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
         raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
     for path in sorted(folder.glob("*.npy")):
         if path.stem not in KNOWN:
-            raise ValueError(f"{path}: {faults.unknown(path.stem, KNOWN, f'file {path.name}')}")
+            raise ValueError(f"{path}: {unknown(path.stem, KNOWN, f'file {path.name}')}")
     places = {"logits": [folder]}
     places |= {name: [folder, *above] for name in OF_SAMPLES}
     places |= {name: [folder, *donors] for name in OF_MODELS}

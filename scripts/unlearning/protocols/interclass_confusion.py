@@ -8,9 +8,9 @@ asked to forget exactly these.
 import numpy as np
 from pydantic import Field, field_validator
 
-from unlearning.artifacts import Data, Membership
-from unlearning.keyed import generator, seed_of
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator, seed_of
 
 #: The system that it is a part of.
 SYSTEM = "swap"

@@ -7,9 +7,9 @@ unlearned. A block is one pair, so that every sample is in as many models as out
 import numpy as np
 from pydantic import Field
 
-from unlearning.artifacts import Data, Membership
-from unlearning.keyed import generator, seed_of
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator, seed_of
 
 #: The system that it is a part of.
 SYSTEM = "ruli"

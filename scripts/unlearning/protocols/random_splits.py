@@ -3,7 +3,7 @@
 Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP test.
 """
 
-from unlearning.artifacts import Data, Membership
+from unlearning.artifacts.arrays import Data, Membership
 from unlearning.protocols import swap
 
 SYSTEM = "swap"

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning.artifacts import Data, Membership
-from unlearning.keyed import generator, seed_of
-from unlearning.selection import Selection
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator, seed_of
 
 #: What is computed from its models, and whether attacks score them first.
 METRICS = ("ruli", "blind", "accuracy")

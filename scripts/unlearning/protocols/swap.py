@@ -8,9 +8,9 @@ are drawn in the same way from the adversary's half.
 import numpy as np
 from pydantic import Field
 
-from unlearning.artifacts import Data, Membership
-from unlearning.keyed import generator, seed_of
-from unlearning.settings import Settings
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator, seed_of
 
 #: What is computed from its models, and whether attacks score them first.
 METRICS = ("swap", "accuracy")

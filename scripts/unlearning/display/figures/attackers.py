@@ -1,8 +1,8 @@
 """RULI's attack on single samples against one attack for all of them: accuracy, and TPR at few false alarms."""
 
-from unlearning.display import pivot, style
+from unlearning.display import lookup, style
 from unlearning.display.figures.quality import frame
-from unlearning.display.pivot import Numbers
+from unlearning.display.lookup import Numbers
 
 #: What is read of each attack, and where guessing lies.
 PANELS = (("privacy_accuracy", "accuracy", 0.5), ("privacy_tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))
@@ -11,17 +11,17 @@ ATTACKS = {"ruli": ("for each sample", "o", style.FORGET), "population": ("for a
 
 def draw(numbers: Numbers, order: dict):
     """Two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
-    places, methods = pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(2 * len(places), height=0.85 + 0.26 * len(methods), columns=2, width=style.WHOLE)
     for number, where in enumerate(places):
         for axis, (metric, label, chance) in zip(axes[2 * number : 2 * number + 2], PANELS, strict=True):
             for row, name in enumerate(methods):
-                case = pivot.at(numbers.cases, where, name)
+                case = lookup.at(numbers.cases, where, name)
                 found = [_mark(axis, numbers, case, metric, attack, row) for attack in ATTACKS] if case else []
                 if not any(found):
                     failed = case is not None and numbers.failure(case)
                     style.absent(axis, row, "failed" if failed else "no number")
-            title = pivot.label(where) if len(places) > 1 else ""
+            title = lookup.label(where) if len(places) > 1 else ""
             frame(axis, methods, title, label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     _key(axes[0])

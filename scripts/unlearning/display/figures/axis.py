@@ -2,13 +2,13 @@
 
 import math
 
-from unlearning.display import pivot, style, words
-from unlearning.display.pivot import Numbers
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
     """A line with the ribbon of its 95 % interval for each method, named at its right end; a panel per scenario."""
-    wish, methods = order["figure"], pivot.methods(numbers.cases)
+    wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
     groups = _groups(numbers.cases, along)
     figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
@@ -32,7 +32,7 @@ def draw(numbers: Numbers, order: dict):
             if all(cell.bounded for _, cell in found) and not control:
                 low, high = [cell.low for _, cell in found], [cell.high for _, cell in found]
                 axis.fill_between(
-                    xs, low, high, color=colours[name], alpha=0.07 if name in words.REFERENCES else 0.15, lw=0
+                    xs, low, high, color=colours[name], alpha=0.07 if name in naming.REFERENCES else 0.15, lw=0
                 )
             axis.plot(
                 xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
@@ -40,13 +40,13 @@ def draw(numbers: Numbers, order: dict):
             )  # fmt: skip
             ends[-1].append((name, values[-1]))
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
-        if metric in words.IDEAL:
-            axis.axhline(words.IDEAL[metric], color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
-        axis.set_ylabel(words.meaning(metric).label if metric else "")
-        axis.set_xticks(list(at.values()), [words.value(label) for label in labels])
+        if metric in naming.IDEAL:
+            axis.axhline(naming.IDEAL[metric], color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
+        axis.set_ylabel(naming.meaning(metric).label if metric else "")
+        axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")
-        axis.set_xlabel(words.axis(along))
+        axis.set_xlabel(naming.axis(along))
         axis.set_title(title if len(groups) > 1 else "")
     for axis, names in zip(axes, ends, strict=True):
         _name_ends(axis, names, colours)
@@ -78,7 +78,7 @@ def _groups(cases: list[dict], along: str) -> dict[str, list[dict]]:
     for case in cases:
         if along in case["axes"]:
             others = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
-            found.setdefault(pivot.label((case["scenario"], others)), []).append(case)
+            found.setdefault(lookup.label((case["scenario"], others)), []).append(case)
     return found
 
 
@@ -90,6 +90,6 @@ def _name_ends(axis, names: list[tuple[str, float]], colours: dict[str, str]) ->
     gap = 8.0 * (high - low) / room
     for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
         axis.annotate(
-            words.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
+            naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
             va="center", size=7, color=colours[name], annotation_clip=False,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """ROC curves of RULI's two tests: unlearned or never seen (privacy), unlearned or retrained (efficacy)."""
 
-from unlearning.display import pivot, style, words
-from unlearning.display.pivot import Cell, Numbers
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Cell, Numbers
 
 #: The tests, and the question that each asks.
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
@@ -9,7 +9,7 @@ TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 def draw(numbers: Numbers, order: dict):
     """For both tests a panel for each method and a line with the ribbon of its interval for each set of targets."""
-    places, methods = pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
     down = -(-len(methods) // across)
     figure, axes = style.panels(2 * down * across, height=1.6, columns=across, width=style.WHOLE)
@@ -17,7 +17,7 @@ def draw(numbers: Numbers, order: dict):
     for number, (metric, question) in enumerate(TESTS.items()):
         own = axes[number * down * across : (number + 1) * down * across]
         found = {
-            (where, name): points(numbers, pivot.at(numbers.cases, where, name), metric)
+            (where, name): points(numbers, lookup.at(numbers.cases, where, name), metric)
             for where in places
             for name in methods
         }
@@ -25,7 +25,7 @@ def draw(numbers: Numbers, order: dict):
         for axis, name in zip(own, methods, strict=False):
             for where in places:
                 _line(axis, found[where, name], colours[where], low)
-            _furnish(axis, low, words.method(name), any(found[where, name] for where in places))
+            _furnish(axis, low, naming.method(name), any(found[where, name] for where in places))
         for spare in own[len(methods) :]:
             spare.set_visible(False)
         for axis in own[::across]:
@@ -34,7 +34,7 @@ def draw(numbers: Numbers, order: dict):
             axis.set_xlabel("FPR")
         _note(own[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8)
     for i, where in enumerate(places):
-        _note(axes[0], pivot.label(where), (1, 0), (-2, 3 + 8 * (len(places) - 1 - i)), colours[where], ha="right")
+        _note(axes[0], lookup.label(where), (1, 0), (-2, 3 + 8 * (len(places) - 1 - i)), colours[where], ha="right")
     return figure
 
 

@@ -1,10 +1,12 @@
 """Efficacy and its upper bound over all models: figures 1, 2, 5 and 6 of Becker & Liebig (2022)."""
 
-from unlearning.display import ridges
-from unlearning.display.pivot import Numbers
-from unlearning.display.ridges import Series
+from unlearning.display.figures import _densities
+from unlearning.display.figures._densities import Series
+from unlearning.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
-    """Ridges as `ridges.draw` sets them: filled for efficacy, dashed for its upper bound."""
-    return ridges.draw(numbers, order, (Series("efficacy"), Series("efficacy_upper_bound", dashed=True)), "efficacy")
+    """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""
+    return _densities.draw(
+        numbers, order, (Series("efficacy"), Series("efficacy_upper_bound", dashed=True)), "efficacy"
+    )

@@ -1,10 +1,10 @@
 """What an attack believes of the forgotten samples, over all models: figures 3 and 7 of Becker & Liebig (2022)."""
 
-from unlearning.display import ridges
-from unlearning.display.pivot import Numbers
-from unlearning.display.ridges import Series
+from unlearning.display.figures import _densities
+from unlearning.display.figures._densities import Series
+from unlearning.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
-    """Ridges as `ridges.draw` sets them, of the mean probability of membership."""
-    return ridges.draw(numbers, order, (Series("attack_probability"),), "mean probability of membership")
+    """Ridges as `_densities.draw` sets them, of the mean probability of membership."""
+    return _densities.draw(numbers, order, (Series("attack_probability"),), "mean probability of membership")

@@ -1,9 +1,9 @@
 """Q of every pair of splits by itself: how much the verdict depends on the draw."""
 
-from unlearning.display import pivot, style
+from unlearning.display import lookup, style
 from unlearning.display.figures.quality import frame
-from unlearning.display.pivot import Numbers, missing
-from unlearning.display.sheet import number
+from unlearning.display.lookup import Numbers, missing
+from unlearning.display.tables.typeset import number
 
 
 def draw(numbers: Numbers, order: dict):
@@ -11,12 +11,12 @@ def draw(numbers: Numbers, order: dict):
 
     Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.
     """
-    wish, places, methods = order["figure"], pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.24 * len(methods))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         for row, name in enumerate(methods):
-            case = pivot.at(numbers.cases, where, name)
+            case = lookup.at(numbers.cases, where, name)
             cells = numbers.pairs(case, "q", wish["attack"]) if case else []
             whole = numbers.cell(case, "q", wish["attack"]) if case else missing("")
             if not cells:
@@ -33,7 +33,7 @@ def draw(numbers: Numbers, order: dict):
                     va="center", size=6.5, color=style.MUTED, annotation_clip=False,
                 )  # fmt: skip
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
-        frame(axis, methods, pivot.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
+        frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
     low = min(axis.get_xlim()[0] for axis in axes)
     for axis in axes:
         axis.set_xlim(low, 1.02)

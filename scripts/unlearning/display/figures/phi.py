@@ -3,14 +3,14 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts import Data, Logits, Membership, NotFiniteError
-from unlearning.display import pivot, style, words
-from unlearning.display.pivot import Numbers
+from unlearning.artifacts.arrays import Data, Logits, Membership, NotFiniteError
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
     """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
-    places, methods = pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
     down = -(-len(methods) // across) * len(places)
     width = style.HALF if across <= 2 else style.WHOLE
@@ -20,13 +20,13 @@ def draw(numbers: Numbers, order: dict):
     per_place = down // len(places) * across
     for number, where in enumerate(places):
         own = axes[number * per_place : (number + 1) * per_place]
-        values = [_values(numbers, pivot.at(numbers.cases, where, name)) for name in methods]
+        values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
         values, other = _against(values, methods)
         shown = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
         bins = np.linspace(*_range(shown), 41)
         heights = []
         for axis, name, pair in zip(own, methods, values, strict=False):
-            case = pivot.at(numbers.cases, where, name)
+            case = lookup.at(numbers.cases, where, name)
             heights.append(_panel(axis, pair, bins))
             _title(axis, numbers, case, name)
         for axis in own[: len(methods)]:
@@ -37,7 +37,7 @@ def draw(numbers: Numbers, order: dict):
             axis.set_xlabel("phi of the label")
         if len(places) > 1:
             own[0].annotate(
-                pivot.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
+                lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
                 size=8, weight="bold", color=style.INK,
             )  # fmt: skip
         _key(own[0], other)
@@ -108,14 +108,14 @@ def _panel(axis, pair, bins: np.ndarray) -> float:
 
 
 def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
-    axis.set_title(words.method(name), pad=3)
+    axis.set_title(naming.method(name), pad=3)
     if case is None:
         return
     metric, cell = numbers.primary(case)
     if cell.flag == "failed":
         axis.texts[-1].set_text("failed")
     elif not cell.empty:
-        text = f"{words.meaning(metric).label} {cell.value:.2f}"
+        text = f"{naming.meaning(metric).label} {cell.value:.2f}"
         _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
 
 

@@ -1,26 +1,27 @@
 """Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
 
-from unlearning.display import pivot, style, verdicts, words
-from unlearning.display.pivot import Numbers, missing
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers, missing
+from unlearning.display.page import sentences
 
 
 def draw(numbers: Numbers, order: dict):
     """A forest plot: a dot and its 95 % interval for each method, the ideal marked, the yardstick as a band."""
-    wish, places, methods = order["figure"], pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
     reach: dict[str, list[float]] = {}
     shown = []
     for axis, where in zip(axes, places, strict=True):
-        metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if pivot.place(c) == where) if m), "")
+        metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
         # Panels of one metric share their limits, those of rates end at what is perfect.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         shown.append((axis, metric))
-        _, best = verdicts.yardstick(numbers, where)
+        _, best = sentences.yardstick(numbers, where)
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, name in enumerate(methods):
-            case = pivot.at(numbers.cases, where, name)
+            case = lookup.at(numbers.cases, where, name)
             cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
             if cell.empty:
                 style.absent(axis, row, "failed" if cell.flag == "failed" else "no number")
@@ -31,8 +32,8 @@ def draw(numbers: Numbers, order: dict):
             hollow = name == "retrain_control" or cell.flag == "unchanged"
             face = style.PAPER if hollow else colours[name]
             axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
-        label = words.meaning(metric).label if metric else ""
-        frame(axis, methods, pivot.label(where), label, words.IDEAL.get(metric), 4 if len(axes) > 1 else 6)
+        label = naming.meaning(metric).label if metric else ""
+        frame(axis, methods, lookup.label(where), label, naming.IDEAL.get(metric), 4 if len(axes) > 1 else 6)
     for axis, metric in shown:
         low, high = min(reach[metric], default=0.0), max(reach[metric], default=1.0)
         gap = 0.06 * (high - low or 1.0)
@@ -46,7 +47,7 @@ def frame(axis, methods: list[str], title: str, label: str, ideal: float | None,
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_title(title)
     axis.set_xlabel(label)
-    axis.set_yticks(range(len(methods)), [words.method(name) for name in methods])
+    axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
     axis.set_ylim(len(methods) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from unlearning.display import ridges, style, words
-from unlearning.display.pivot import Numbers
+from unlearning.display import naming, style
+from unlearning.display.figures import _densities
+from unlearning.display.lookup import Numbers
 
 
 def draw(numbers: Numbers, order: dict):
@@ -13,7 +14,7 @@ def draw(numbers: Numbers, order: dict):
     from matplotlib.ticker import LogLocator
 
     wish = order["figure"]
-    panels = ridges.grouped(numbers, wish["axis"])
+    panels = _densities.grouped(numbers, wish["axis"])
     figure, axes = style.panels(
         len(panels), height=2.0, columns=3, width=style.WHOLE if len(panels) > 1 else style.HALF
     )
@@ -41,7 +42,7 @@ def draw(numbers: Numbers, order: dict):
     for axis in axes[::3]:
         axis.set_ylabel("mean probability of membership")
     if wish["axis"]:
-        _key(axes[0], words.axis(wish["axis"]), colours)
+        _key(axes[0], naming.axis(wish["axis"]), colours)
     return figure
 
 

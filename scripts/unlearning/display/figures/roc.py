@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning.case import Case
-from unlearning.display import pivot, style, words
-from unlearning.display.pivot import Numbers
+from unlearning.adversary.case import Case
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers
 
 POINTS = 120
 
@@ -27,23 +27,23 @@ class Curve:
 
 def draw(numbers: Numbers, order: dict):
     """Each method's curve under its strongest attack, or the one that is named; chance and resolution are marked."""
-    wish, methods = order["figure"], pivot.methods(numbers.cases)
-    places = pivot.places(numbers.cases)
+    wish, methods = order["figure"], lookup.methods(numbers.cases)
+    places = lookup.places(numbers.cases)
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         names, finest = [], 1.0
         for name in methods:
-            case = pivot.at(numbers.cases, where, name)
+            case = lookup.at(numbers.cases, where, name)
             best, why = _best(numbers, case, wish["attack"])
             if best is None:
-                names.append((f"{words.method(name)}: {why}", style.MUTED))
+                names.append((f"{naming.method(name)}: {why}", style.MUTED))
                 continue
             dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
             axis.plot(best.fpr, best.tpr, color=colours[name], lw=1.2, ls=dashes)
-            names.append((f"{words.method(name)}: {best.attack.replace('_', ' ')}", colours[name]))
+            names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colours[name]))
             finest = min(finest, float(best.fpr[0]))
-        _furnish(axis, finest, pivot.label(where), names)
+        _furnish(axis, finest, lookup.label(where), names)
     axes[0].set_ylabel("true positive rate")
     return figure
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts import Data, Logits, Membership, NotFiniteError
-from unlearning.display import pivot, style, words
-from unlearning.display.pivot import Numbers
-from unlearning.keyed import generator
+from unlearning.artifacts.arrays import Data, Logits, Membership, NotFiniteError
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers
+from unlearning.randomness.keyed import generator
 
 SAMPLES = 16
 
@@ -23,12 +23,12 @@ def draw(numbers: Numbers, order: dict):
 
     The same samples everywhere, in the order of their median in models that never saw them.
     """
-    places, methods = pivot.places(numbers.cases), pivot.methods(numbers.cases)
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     shown = [(where, name) for where in places for name in methods]
     figure, axes = style.panels(len(shown), height=1.45, columns=2, width=style.WHOLE)
     for axis, (where, name) in zip(axes, shown, strict=True):
-        case = pivot.at(numbers.cases, where, name)
-        title = words.method(name) if len(places) == 1 else f"{pivot.label(where)}, {words.method(name)}"
+        case = lookup.at(numbers.cases, where, name)
+        title = naming.method(name) if len(places) == 1 else f"{lookup.label(where)}, {naming.method(name)}"
         axis.set_title(title, pad=3)
         axis.set_xticks([])
         found = _values(numbers, case)

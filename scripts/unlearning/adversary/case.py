@@ -1,0 +1,157 @@
+"""All that is known about one method in one scenario: what attacks and metrics are computed from."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership
+from unlearning.artifacts.selection import Selection
+
+
+@dataclass
+class Case:
+    """Batches of one scenario, stacked along the models; files are read when they are asked for.
+
+    ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order.
+    """
+
+    data_file: str
+    splits: list[str]
+    originals: list[str]
+    unlearned_files: list[str]
+    scores_file: str | None = None
+    retrained_files: list[str] | None = None
+    control_files: list[str] | None = None
+    selection_file: str | None = None
+    _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def data(self) -> Data:
+        """The samples."""
+        return Data.read(self.data_file)
+
+    @cached_property
+    def parts(self) -> list[Membership]:
+        """Memberships of each batch."""
+        return [Membership.read(path, len(self.data.y)) for path in self.splits]
+
+    @cached_property
+    def membership(self) -> Membership:
+        """Who saw what, over all batches."""
+        return Membership.concatenate(self.parts)
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """bool [models]: the defender's models, as opposed to the adversary's shadow models."""
+        return ~self.membership.shadow
+
+    @cached_property
+    def original(self) -> np.ndarray:
+        """Logits of the models before unlearning, float32 [models, samples, classes]."""
+        return self.answers(self.originals).logits
+
+    @cached_property
+    def unlearned(self) -> np.ndarray:
+        """Logits after unlearning, float32 [models, samples, classes]. Raises NotFiniteError if it diverged."""
+        return self.answers(self.unlearned_files).logits
+
+    @cached_property
+    def retrained(self) -> np.ndarray:
+        """Logits of the models retrained without the forget set, float32 [models, samples, classes]."""
+        return self.answers(self.retrained_files).logits
+
+    @cached_property
+    def control(self) -> np.ndarray | None:
+        """Logits of an independent retrained population, or None if the scenario has no controls."""
+        return self.answers(self.control_files).logits if self.control_files else None
+
+    @cached_property
+    def compared(self) -> np.ndarray | None:
+        """Logits of retrained models that this method did not make itself: `retrained`, or `control` for retraining;
+        None if the scenario has none."""
+        own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
+        return self.control if own else None if self.retrained_files is None else self.retrained
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """Verdicts by which the target samples were chosen, or None if they were not."""
+        return Selection.read(self.selection_file, len(self.data.y)) if self.selection_file else None
+
+    @cached_property
+    def gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
+        those of their mean gradient, float64 [models]. Raises ArtifactError if the logits came without."""
+        answers = self.answers(self.unlearned_files)
+        if answers.squared_norms is None:
+            raise ArtifactError(f"{self.unlearned_files[0]}: field 'squared_norms' is missing; delete it and run again")
+        norms = answers.squared_norms
+        if norms.shape[1] == len(self.data.y):
+            norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
+        return norms, answers.mean_squared_norm
+
+    def every_row(self, name: str, files: list[str]) -> np.ndarray:
+        """What came with the logits in ``files`` for every sample, float64 [models, samples]. Raises ArtifactError if
+        it did not."""
+        found = getattr(self.answers(files), name)
+        if found is None or found.shape[1] != len(self.data.y):
+            raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
+        return found
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """What the models were trained to say: int64 [samples] or [models, samples]."""
+        return self.membership.trained_labels(self.data.y)
+
+    def labels_of(self, models: np.ndarray) -> np.ndarray:
+        """`labels` of some models."""
+        return self.labels if self.labels.ndim == 1 else self.labels[models]
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+        """(attack, form) → score float64 and decision bool, each [target models, samples]; NaN where not asked."""
+        shape = (int(self.target.sum()), len(self.data.y))
+        dense = {}
+        for key, columns in tables.read_scores(self.scores_file).items():
+            at = (columns["model"], columns["index"])
+            for column, values, size in zip(("model", "index"), at, shape, strict=True):
+                if len(values) and not 0 <= values.min() <= values.max() < size:
+                    raise ArtifactError(
+                        f"{self.scores_file}: field {column!r} has values outside 0 … {size - 1}, which the "
+                        "memberships do not know; delete it and run again"
+                    )
+            score, decision = np.full(shape, np.nan), np.zeros(shape, bool)
+            score[at], decision[at] = columns["score"], columns["decision"]
+            dense[key] = score, decision
+        return dense
+
+    def answers(self, files: list[str]) -> Logits:
+        """What all models said, stacked; files that play two roles are read once."""
+        if tuple(files) not in self._read:
+            parts = [self._part(path, part) for path, part in zip(files, self.parts, strict=True)]
+            for path, part in zip(files, parts, strict=True):
+                if part.logits.shape[2] != parts[0].logits.shape[2]:
+                    raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")
+            norms = [(part.squared_norms, part.mean_squared_norm) for part in parts]
+            known = all(of_samples is not None for of_samples, _ in norms)
+            self._read[tuple(files)] = Logits(
+                np.concatenate([part.logits for part in parts]), parts[0].index, parts[0].y,
+                *((np.concatenate(column) for column in zip(*norms, strict=True)) if known else ()),
+            )  # fmt: skip
+        return self._read[tuple(files)]
+
+    def _part(self, path: str, membership: Membership) -> Logits:
+        """One batch. Raises ArtifactError if it does not fit the data and the memberships."""
+        part = Logits.read(path, models=len(membership.seed))
+        for name, expected in (("index", np.arange(len(self.data.y))), ("y", self.data.y)):
+            if not np.array_equal(getattr(part, name), expected):
+                raise ArtifactError(f"{path}: field {name!r} does not match {self.data_file}; delete it and run again")
+        if part.logits.shape[2] < self.data.classes:
+            problem = f"has {part.logits.shape[2]} classes, but {self.data_file} has {self.data.classes}"
+            raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
+        widths = (membership.forget[0].sum(), len(self.data.y))
+        if part.squared_norms is not None and part.squared_norms.shape[1] not in widths:
+            problem = f"has {part.squared_norms.shape[1]} columns for {membership.forget[0].sum()} samples to forget"
+            raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
+        return part

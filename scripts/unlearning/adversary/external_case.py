@@ -1,0 +1,93 @@
+"""A method whose models came from elsewhere: several populations, each with memberships of its own, none certain."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+
+from unlearning.adversary import scoring
+from unlearning.adversary.case import Case
+from unlearning.adversary.reference import Reference
+
+#: For each form of the adversary's knowledge: its models, and the mask that says who is a member in them.
+KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
+
+
+@dataclass
+class ExternalCase(Case):
+    """``files``: population → its data.npz, membership.npz and logits.npz; "target" are the audited models.
+    ``missing``: "attack/form" → why it could not be asked.
+    """
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, names: list[str], files: list[str], scores_file: str | None = None) -> "ExternalCase":
+        """From the names of the populations and their three files each, in the same order."""
+        grouped = {name: list(files[3 * i : 3 * i + 3]) for i, name in enumerate(names)}
+        data, membership, logits = grouped["target"]
+        return cls(data, [membership], [], [logits], scores_file, files=grouped)
+
+    @cached_property
+    def others(self) -> dict[str, "ExternalCase"]:
+        """The other populations, each as a case of its own."""
+        return {name: ExternalCase.of(["target"], files) for name, files in self.files.items() if name != "target"}
+
+    def unlike(self, name: str, other: "ExternalCase | None", own: str = "target") -> str:
+        """Why population ``name`` cannot be compared with this one, model by model and sample by sample; else ""."""
+        if other is None:
+            return f"there is no {name}/ with logits"
+        if not np.array_equal(other.data.y, self.data.y):
+            return f"{name}/ holds other samples than {own}/"
+        for what in ("train", "forget", "heldout"):
+            if not np.array_equal(getattr(other.membership, what), getattr(self.membership, what)):
+                return f"the models of {name}/ are not those of {own}/ in the same order: their {what} differs"
+        return ""
+
+    def same_samples(self, name: str) -> bool:
+        """Whether the samples of a population are those of the target, as far as numbers and labels tell."""
+        return np.array_equal(self.others[name].data.y, self.data.y)
+
+
+def references(case: ExternalCase, asked: np.ndarray) -> dict[str, Reference]:
+    """form → what the adversary may learn from, for the forms of which there are models.
+
+    ``asked`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
+    them, the reference holds these columns only, so that attacks with a model per sample can be run.
+    """
+    found = {}
+    for form, (name, mask) in KNOWLEDGE.items():
+        if name not in case.others:
+            continue
+        other = case.others[name]
+        member, nonmember = getattr(other.membership, mask), other.membership.heldout
+        known = np.flatnonzero((member | nonmember).any(0))
+        if case.same_samples(name) and (member.any(0) & nonmember.any(0))[asked].all():
+            known = asked
+        found[form] = Reference(
+            other.unlearned[:, known], other.labels[..., known], member[:, known], nonmember[:, known]
+        )
+    return found
+
+
+def scored(
+    case: ExternalCase, name: str, module: ModuleType, chosen: dict, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """As `scoring.scored`; why an attack could not be asked goes to ``case.missing``."""
+    rows = scoring.asked(case)
+    found = references(case, rows)
+    classes = case.unlearned.shape[2]
+    # An attack that learns nothing needs no models to learn from.
+    nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+    for form, (population, _) in KNOWLEDGE.items():
+        if signal := getattr(module, "NEEDS", None):
+            case.missing[f"{name}/{form}"] = f"it needs {signal.replace('_', ' ')}, which logits do not tell"
+            continue
+        try:
+            yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
+        except ValueError as error:
+            needs = f"it learns from shadow models, and there is no {population}/"
+            case.missing[f"{name}/{form}"] = str(error) if form in found else needs

@@ -1,0 +1,124 @@
+"""From logits to scores: what the adversary learns from its shadow models, asked about every target sample."""
+
+from collections.abc import Iterator
+from types import ModuleType
+
+import numpy as np
+
+from unlearning.adversary.case import Case
+from unlearning.adversary.reference import Reference
+from unlearning.randomness.keyed import generator
+
+
+def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the columns of `tables.write_scores` for one attack, once for each form of its knowledge.
+
+    Raises ValueError if the attack returns a value that is not finite for a row it was asked about.
+    """
+    membership, target = case.membership, case.target
+    shadow = membership[~target]
+    for form, files, member in (
+        ("trained", case.originals, shadow.train),
+        ("unlearned", case.unlearned_files, shadow.forget),
+    ):
+        known = np.flatnonzero((member | shadow.heldout).any(0))
+        signal = {name: value[~target][:, known] for name, value in needed(case, module, files).items()}
+        reference = Reference(
+            case.answers(files).logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known],
+            shadow.heldout[:, known], **signal,
+        )  # fmt: skip
+        yield columns(case, name, form, module, chosen, reference, seed)
+
+
+def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """As `scored`, without shadow models: the attack on each model learns from rows of that model.
+
+    Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
+    asked with all that they were trained on as members, the forget set included (form "seen"), which Becker & Liebig
+    2022 compare with the other form after unlearning. Non-members are the test part; ValueError if there is none.
+    """
+    test = case.data.part == 1
+    if not test.any():
+        raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
+    membership = case.membership[case.target]
+    yield _each(case, name, "own", module, chosen, membership.retain, test, seed)
+    if case.unlearned_files == case.originals:
+        yield _each(case, name, "seen", module, chosen, membership.train, test, seed)
+
+
+def _each(
+    case: Case,
+    name: str,
+    form: str,
+    module: ModuleType,
+    chosen: dict,
+    member: np.ndarray,
+    nonmember: np.ndarray,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The attack on every target model by itself, which learns from its ``member`` [models, samples] and ``nonmember``
+    rows [samples]."""
+    membership = case.membership[case.target]
+    labels = np.broadcast_to(case.labels, case.membership.train.shape)
+    signal = needed(case, module, case.unlearned_files)
+    found = []
+    for number, model in enumerate(np.flatnonzero(case.target)):
+        logits, y = case.unlearned[model][None], labels[model][None]
+        known = np.flatnonzero(member[number] | nonmember)
+        reference = Reference(
+            logits[:, known], y[:, known], member[number, known][None], nonmember[known][None],
+            **{what: value[model][None, known] for what, value in signal.items()},
+        )  # fmt: skip
+        rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
+        value, decision = module.score(
+            logits[:, rows], y[:, rows], reference, module.Options(**chosen["options"]),
+            generator(seed, "attack", name, form, number),
+            **{what: value[model][None, rows] for what, value in signal.items()},
+        )  # fmt: skip
+        at = np.full(len(rows), number), rows
+        found.append(_columns(name, form, *at, membership.forget[at], value[0], decision[0]))
+    return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
+
+
+def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.ndarray]:
+    """What an attack reads besides the logits in ``files``: name → float64 [models, samples]."""
+    name = getattr(module, "NEEDS", None)
+    return {name: case.every_row(name, files)} if name else {}
+
+
+def asked(case: Case) -> np.ndarray:
+    """The samples that attacks are asked about: forgotten or held out by some target model, int64 [rows]."""
+    target = case.membership[case.target]
+    return np.flatnonzero((target.forget | target.heldout).any(0))
+
+
+def columns(
+    case: Case, name: str, form: str, module: ModuleType, chosen: dict, reference: Reference, seed: int
+) -> dict[str, np.ndarray]:
+    """What one attack that learned from ``reference`` says about every target model. Raises ValueError as `scored`."""
+    membership, rows = case.membership[case.target], asked(case)
+    value, decision = module.score(
+        case.unlearned[case.target][:, rows],
+        case.labels_of(case.target)[..., rows],
+        reference,
+        module.Options(**chosen["options"]),
+        generator(seed, "attack", name, form),
+        **{name: value[case.target][:, rows] for name, value in needed(case, module, case.unlearned_files).items()},
+    )
+    model, column = np.nonzero((membership.forget | membership.heldout)[:, rows])
+    forget = membership.forget[model, rows[column]]
+    return _columns(name, form, model, rows[column], forget, value[model, column], decision[model, column])
+
+
+def _columns(name: str, form: str, model, index, forget, value, decision) -> dict[str, np.ndarray]:
+    if not np.isfinite(value).all():
+        raise ValueError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
+    return {
+        "attack": np.full(len(model), name),
+        "form": np.full(len(model), form),
+        "model": model.astype(np.int32),
+        "index": index.astype(np.int32),
+        "role": np.where(forget, "forget", "heldout"),
+        "score": value.astype(np.float64),
+        "decision": decision,
+    }

@@ -1,0 +1,215 @@
+"""The contract between stages: what each file holds, written whole and checked when read."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from unlearning.artifacts.files import ArtifactError, Check, NotFiniteError, read_arrays, write_arrays
+from unlearning.randomness.keyed import seed_of
+
+__all__ = ["ArtifactError", "Data", "Logits", "Membership", "NotFiniteError"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """``data.npz``: samples in canonical order.
+
+    ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
+    ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
+    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A file of one's own needs
+    x, y and part; the rest is filled in.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    part: np.ndarray
+    y_clean: np.ndarray
+    index: np.ndarray
+    classes: int
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
+        write_arrays(path, **arrays, classes=np.array(self.classes))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Data":
+        """Read and check. Raises ArtifactError that names the file and the field."""
+        check = Check(path, read_arrays(path))
+        x = check.field("x", "uif")
+        if x.ndim < 2 or len(x) == 0:
+            check.fail("x", f"has shape {x.shape} but must hold one row for each sample")
+        n = len(x)
+        y, part = check.field("y", "iu", (n,)), check.field("part", "iub", (n,))
+        y_clean = check.field("y_clean", "iu", (n,)) if "y_clean" in check.arrays else y
+        index = check.field("index", "iu", (n,)) if "index" in check.arrays else np.arange(n)
+        classes = int(check.field("classes", "iu", ())) if "classes" in check.arrays else int(y.max()) + 1
+        for name, labels in (("y", y), ("y_clean", y_clean)):
+            if labels.min() < 0 or labels.max() >= classes:
+                check.fail(name, f"has labels outside 0 … {classes - 1}")
+        if not np.isin(part, (0, 1)).all():
+            check.fail("part", "has values other than 0 (train) and 1 (test)")
+        if len(np.unique(index)) != n:
+            check.fail("index", "names some rows of the source twice")
+        y, y_clean, index = (values.astype(np.int64) for values in (y, y_clean, index))
+        return cls(x, y, part.astype(np.uint8), y_clean, index, classes)
+
+
+@dataclass(frozen=True)
+class Membership:
+    """``<population>.npz``: which model saw which sample, and which it is asked to forget.
+
+    ``train``, ``forget``, ``heldout`` bool [models, samples]: seen in training; asked to be unlearned
+    (within train); never seen though it could have been. ``seed`` int64 [models]; ``split`` int64 [models]
+    (0 = s, 1 = s′; a running number for splits that are not swapped); ``block`` int64 [models], the set of
+    models that was drawn together; ``shadow`` bool [models], true for the adversary's models. ``weight``
+    float64 [samples], the sensitivity distribution, or None for uniform. ``labels`` int64 [models, samples],
+    what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
+    [models] or None: models of one seed are copies of one original, and their numbers tell them apart.
+    """
+
+    train: np.ndarray
+    forget: np.ndarray
+    heldout: np.ndarray
+    seed: np.ndarray
+    split: np.ndarray
+    block: np.ndarray
+    shadow: np.ndarray
+    weight: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    replicate: np.ndarray | None = None
+
+    @property
+    def retain(self) -> np.ndarray:
+        """What each model keeps: bool [models, samples]."""
+        return self.train & ~self.forget
+
+    def roles(self, part: np.ndarray) -> dict[str, np.ndarray]:
+        """The four roles of a sample, each bool [models, samples]; ``part`` marks the official test part."""
+        test = np.broadcast_to(part == 1, self.train.shape)
+        return {"retain": self.retain, "forget": self.forget, "heldout": self.heldout, "test": test}
+
+    def trained_labels(self, y: np.ndarray) -> np.ndarray:
+        """Labels as the models saw them: [samples], or [models, samples] if the protocol changed some."""
+        return y if self.labels is None else self.labels
+
+    def originals(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which models have to be trained, int64 [originals], and which of these each model copies, int64 [models]."""
+        if self.replicate is None:
+            every = np.arange(len(self.seed))
+            return every, every
+        _, first, copies = np.unique(self.seed, return_index=True, return_inverse=True)
+        return first, copies
+
+    def unlearning_seeds(self) -> list[int]:
+        """One seed per model; copies of one original part ways here."""
+        if self.replicate is None:
+            return self.seed.tolist()
+        return [seed_of(seed, "replicate", number) for seed, number in zip(self.seed, self.replicate, strict=True)]
+
+    def __getitem__(self, models: np.ndarray | slice) -> "Membership":
+        """The same for some of the models."""
+        keep = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Membership(
+            **{k: v if v is None or k == "weight" else v[models] for k, v in keep.items()},
+        )
+
+    @staticmethod
+    def concatenate(parts: list["Membership"]) -> "Membership":
+        """Stack the models of several batches in their order.
+
+        Raises ValueError unless they agree on ``weight`` and on which optional fields there are.
+        """
+        stacked = {}
+        for f in fields(Membership):
+            values = [getattr(p, f.name) for p in parts]
+            given = [value is not None for value in values]
+            same = all(np.array_equal(value, values[0]) for value in values) if f.name == "weight" else True
+            if any(given) != all(given) or not same:
+                raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
+            stacked[f.name] = values[0] if f.name == "weight" or not any(given) else np.concatenate(values)
+        return Membership(**stacked)
+
+    def write(self, path: str | Path) -> None:
+        """Check the invariants, then write atomically."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        self._check(Check(path, arrays))
+        write_arrays(path, **arrays)
+
+    @classmethod
+    def read(cls, path: str | Path, samples: int | None = None) -> "Membership":
+        """Read and check; ``samples`` is the size of the data it must fit. Raises ArtifactError."""
+        check = Check(path, read_arrays(path))
+        return cls._check(check, samples)
+
+    @classmethod
+    def _check(cls, check: Check, samples: int | None = None) -> "Membership":
+        train = check.field("train", "b", (None, samples))
+        models, samples = train.shape
+        forget = check.field("forget", "b", (models, samples))
+        heldout = check.field("heldout", "b", (models, samples))
+        if (forget & ~train).any():
+            check.fail("forget", f"has {int((forget & ~train).sum())} entries that are not in train")
+        if (heldout & train).any():
+            check.fail("heldout", f"has {int((heldout & train).sum())} entries that are in train")
+        per_model = {name: check.field(name, "iu", (models,)) for name in ("seed", "split", "block")}
+        shadow = check.field("shadow", "b", (models,))
+        weight = labels = None
+        if "weight" in check.arrays:
+            weight = check.field("weight", "f", (samples,)).astype(np.float64)
+            if (weight < 0).any() or weight.sum() == 0:
+                check.fail("weight", "must be non-negative and not all zero")
+        if "labels" in check.arrays:
+            labels = check.field("labels", "iu", (models, samples)).astype(np.int64)
+        replicate = None
+        if "replicate" in check.arrays:
+            replicate = check.field("replicate", "iu", (models,)).astype(np.int64)
+            first = np.unique(per_model["seed"], return_index=True, return_inverse=True)
+            if not np.array_equal(train, train[first[1]][first[2]]):
+                check.fail("replicate", "calls models copies that were trained on different samples")
+        if models == 0:
+            check.fail("train", "holds no model")
+        return cls(
+            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate
+        )
+
+
+@dataclass(frozen=True)
+class Logits:
+    """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
+    ``y`` int64 [rows] observed labels.
+
+    Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
+    asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
+    mean over the forget samples.
+    """
+
+    logits: np.ndarray
+    index: np.ndarray
+    y: np.ndarray
+    squared_norms: np.ndarray | None = None
+    mean_squared_norm: np.ndarray | None = None
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically. Infinite or NaN logits are written as they are: a reader names them."""
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        write_arrays(path, **arrays)
+
+    @classmethod
+    def read(cls, path: str | Path, models: int | None = None) -> "Logits":
+        """Read and check (finite, aligned). Raises NotFiniteError for NaN or infinite logits, which a method
+        that diverged leaves behind, and ArtifactError otherwise; both name the file and the field."""
+        check = Check(path, read_arrays(path), may_diverge=True)
+        logits = check.field("logits", "f", (models, None, None))
+        rows, classes = logits.shape[1:]
+        index, y = check.field("index", "iu", (rows,)), check.field("y", "iu", (rows,))
+        if len(np.unique(index)) != rows:
+            check.fail("index", "names some samples twice")
+        if rows and not 0 <= int(y.min()) <= int(y.max()) < classes:
+            check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
+        norms = mean = None
+        if "squared_norms" in check.arrays:
+            norms = check.field("squared_norms", "f", (len(logits), None))
+            mean = check.field("mean_squared_norm", "f", (len(logits),))
+        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean)

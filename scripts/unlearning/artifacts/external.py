@@ -1,0 +1,226 @@
+"""A user's own logits and memberships: every file checked, what is not given inferred, in the shape of our artifacts.
+
+The files of one population of models, each an array saved with ``numpy.save``:
+
+``logits`` float16, float32 or float64 [models, samples, classes], before softmax. ``labels`` int [samples], or
+[models, samples] if models were trained with labels of their own. ``train`` and ``forget`` bool [models, samples]:
+what a model was trained on, and which of that it was asked to forget.
+
+All that follows is optional. ``heldout`` bool [models, samples]: never seen though it could have been. ``test`` bool
+[samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``split`` and ``block``
+int [models]: in a swapped pair, two splits of one block, the forget set of one is the heldout set of the other.
+
+A file on models may also be [samples], the same for all of them.
+
+Inferred where the file is missing:
+
+* ``heldout``: what another model of the population was trained on and this one was not; if that leaves a model
+  with nothing, all that it was not trained on.
+* ``train``: only what is to be forgotten is known to have been seen, so that nothing is said about retained samples.
+* ``split`` and ``block``: models with equal memberships are one split; two splits are a pair if they are swapped.
+* in retrain/, ``train`` is what these models saw, so without the forget set; with it is understood, too.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unlearning.artifacts.arrays import Data, Logits, Membership
+
+#: Populations whose models never saw what others were asked to forget.
+RETRAINED = ("retrain", "retrain_control")
+
+SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
+
+
+def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits]:
+    """The population in the form that attacks and metrics read; ``files`` maps the names above to paths.
+
+    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError with one sentence
+    that names the file, what is wrong and what to do.
+    """
+    source = _Source(files)
+    logits = _logits(source)
+    models, samples, classes = logits.shape
+    labels = _labels(source, models, samples, classes)
+    test = source.array("test", "b", (samples,)) if "test" in files else np.zeros(samples, bool)
+    masks = _memberships(source, models, samples, test, population)
+    split, block = _pairs(source, masks)
+    weight = source.array("weight", "f", (samples,)).astype(np.float64) if "weight" in files else None
+    if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
+        source.fail("weight", "must be finite, at least 0 and not all 0")
+    y = labels if labels.ndim == 1 else _most_common(labels, classes)
+    membership = Membership(
+        **masks, seed=np.arange(models), split=split, block=block, shadow=np.zeros(models, bool), weight=weight,
+        labels=labels if labels.ndim == 2 else None,
+    )  # fmt: skip
+    index = np.arange(samples)
+    data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, classes)
+    return data, membership, Logits(logits, index, y)
+
+
+class _Source:
+    """Arrays by name, loaded once; each failure names the file."""
+
+    def __init__(self, files: Mapping[str, str | Path]) -> None:
+        self.files = {name: Path(path) for name, path in files.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.files
+
+    def fail(self, name: str, problem: str) -> None:
+        raise ValueError(f"{self.files[name]}: {name} {problem}")
+
+    def load(self, name: str) -> np.ndarray:
+        """The array as it was saved; never unpickles."""
+        path = self.files[name]
+        try:
+            value = np.load(path, allow_pickle=False)
+        except Exception as error:
+            raise ValueError(f"{path}: {name} cannot be read ({error}); save it with numpy.save") from error
+        if not isinstance(value, np.ndarray):
+            self.fail(name, "is an archive of several arrays; save one array with numpy.save")
+        return value
+
+    def array(self, name: str, kinds: str, shape: tuple[int, ...], *also: tuple[int, ...]) -> np.ndarray:
+        """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
+        value = self.load(name)
+        if value.dtype.kind not in kinds:
+            hint = "; a list of indices becomes one by mask[index] = True" if kinds == "b" else ""
+            self.fail(name, f"has dtype {value.dtype}, but must be {SAVE[kinds]}{hint}")
+        if value.shape not in (shape, *also):
+            shapes = " or ".join(str(list(one)) for one in (shape, *also))
+            why = f"; {self.files['logits']} says how many models and samples there are" if "logits" in self else ""
+            self.fail(name, f"has shape {list(value.shape)}, but must be {shapes}{why}")
+        return value
+
+    def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
+        """The array [models, samples] (or [models]); one for all models is repeated.
+
+        What came from another population may have another number of models, if these are all alike.
+        """
+        value = self.load(name)
+        if value.ndim == 2 and len(value) and len(value) != models and (value == value[0]).all():
+            lent = self.files[name].parent != self.files["logits"].parent
+            if lent and value.dtype.kind in kinds and value.shape[1] == samples:
+                return np.tile(value[0], (models, 1))
+        shapes = [(models,)] if samples is None else [(models, samples), (samples,)]
+        value = self.array(name, kinds, *shapes)
+        return value if samples is None or value.ndim == 2 else np.tile(value, (models, 1))
+
+
+# ---------------------------------------------------------------- the fields
+
+
+def _logits(source: _Source) -> np.ndarray:
+    """float32 [models, samples, classes], finite, and no probabilities."""
+    value = source.load("logits")
+    if value.dtype.kind != "f":
+        source.fail("logits", f"has dtype {value.dtype}, but must be float16, float32 or float64")
+    if value.ndim != 3:
+        hint = "; for a single model save logits[None]" if value.ndim == 2 else ""
+        source.fail("logits", f"has shape {list(value.shape)}, but must be [models, samples, classes]{hint}")
+    if not value.shape[0] or not value.shape[1] or value.shape[2] < 2:
+        source.fail("logits", f"has shape {list(value.shape)}; it needs a model, a sample and two classes at least")
+    with np.errstate(over="ignore"):
+        value = value.astype(np.float32)
+    wrong = ~np.isfinite(value).all(axis=(1, 2))
+    if wrong.any():
+        bad = ", ".join(map(str, np.flatnonzero(wrong)[:5]))
+        source.fail(
+            "logits", f"has values that are NaN or infinite (models {bad}); leave these models out of all files"
+        )
+    if (value >= 0).all() and np.abs(value.sum(axis=-1) - 1).max() < 1e-2:
+        source.fail("logits", "holds probabilities that sum to 1; save what goes into softmax, or their logarithms")
+    return value
+
+
+def _labels(source: _Source, models: int, samples: int, classes: int) -> np.ndarray:
+    """int64 [samples], or [models, samples] where models differ."""
+    value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
+    if value.min() < 0 or value.max() >= classes:
+        found = f"from {value.min()} to {value.max()}"
+        source.fail("labels", f"has values {found}, but must be 0 to {classes - 1}, the classes of the logits")
+    return value[0] if value.ndim == 2 and (value == value[0]).all() else value
+
+
+def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
+    """train, forget and heldout, bool [models, samples]: disjoint where they must be."""
+    given = {
+        name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
+    }
+    forget = given.get("forget", np.zeros((models, samples), bool))
+    if "forget" in given and not forget.any(axis=1).all():
+        source.fail("forget", f"is empty for model {int(forget.any(axis=1).argmin())}; leave it out of all files")
+    train = given.get("train", forget)
+    outside = (forget & ~train).sum(axis=1)
+    if population in RETRAINED:
+        if ((outside > 0) & (outside < forget.sum(axis=1))).any():
+            model = int(((outside > 0) & (outside < forget.sum(axis=1))).argmax())
+            source.fail(
+                "forget",
+                f"lies partly in {source.files['train']} for model {model}; a retrained model has seen none of it",
+            )
+        train = train | forget
+    elif outside.any():
+        source.fail(
+            "forget",
+            f"has {int(outside.sum())} entries outside {source.files['train']}; only what a model was trained on "
+            "can be forgotten",
+        )
+    if "train" in given and not train.any(axis=1).all():
+        source.fail("train", f"is empty for model {int(train.any(axis=1).argmin())}; leave it out of all files")
+    if (train & test).any():
+        name = "train" if "train" in given else "forget"
+        source.fail(
+            name, f"has {int((train & test).sum())} entries in {source.files['test']}; no model sees test samples"
+        )
+    heldout = given.get("heldout")
+    if heldout is None:
+        heldout = ~train & train.any(axis=0)
+        if not heldout.any(axis=1).all():
+            heldout = ~train
+    elif (heldout & train).any():
+        other = source.files.get("train", source.files.get("forget"))
+        source.fail("heldout", f"has {int((heldout & train).sum())} entries in {other}; a model has not seen these")
+    return {"train": train, "forget": forget, "heldout": heldout}
+
+
+def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """split and block, int64 [models]: as given, or by the memberships."""
+    models = len(masks["forget"])
+    zeros = np.zeros(models, np.int64)
+    given = {
+        name: source.per_model(name, "iu", models, None).astype(np.int64)
+        for name in ("split", "block")
+        if name in source
+    }
+    if "split" in given:
+        return given["split"], given.get("block", zeros)
+    if "block" in given:
+        source.fail("block", "says nothing without split.npy; add split.npy or leave block.npy out")
+    both = np.concatenate([masks["forget"], masks["heldout"]], axis=1)
+    _, first, split = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    split = split.reshape(-1)
+    forget, heldout = masks["forget"][first], masks["heldout"][first]
+    pairs, partner = {}, {}
+    for a in np.argsort(first):
+        for b in range(len(first)):
+            if first[b] > first[a] and a not in partner and b not in partner and _swapped(forget, heldout, a, b):
+                pairs[a], pairs[b] = (0, len(partner) // 2), (1, len(partner) // 2)
+                partner[a], partner[b] = b, a
+                break
+    if len(partner) < len(first) or not partner:
+        order = np.argsort(np.argsort(first))
+        return order[split], zeros
+    return np.array([pairs[s][0] for s in split]), np.array([pairs[s][1] for s in split])
+
+
+def _swapped(forget: np.ndarray, heldout: np.ndarray, a: int, b: int) -> bool:
+    return bool(np.array_equal(forget[a], heldout[b]) and np.array_equal(forget[b], heldout[a]))
+
+
+def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:
+    """The label that most models were trained with, the smallest of equals: int64 [samples]."""
+    return np.array([(labels == c).sum(axis=0) for c in range(classes)]).argmax(axis=0)

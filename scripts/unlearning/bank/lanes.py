@@ -1,0 +1,133 @@
+"""Plain training on a GPU: several models in flight, and a step of each is one replay of a recorded CUDA graph.
+
+A step of a small network costs the processor more to ask for than the GPU to do, and a single network leaves
+gaps between its kernels. So each group of models has a lane, which is a stream of work with its own recorded
+step, and the lanes are served in turn. What a model becomes does not depend on the other lanes.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+
+from unlearning.bank.fitting import Fit
+from unlearning.bank.streams import Order, fit_labels
+from unlearning.bank.updates import RecordedSGD
+
+#: Steps before a recording, so that every library has chosen its kernels and made its workspaces.
+WARM_UP = 3
+
+
+def suits(fit: Fit) -> bool:
+    """Whether a fit is training on a GPU and nothing else: one stream, its labels' cross-entropy, SGD."""
+    if torch.device(fit.bank.device).type != "cuda" or len(fit.passes) != 1 or len(fit.passes[0]) != 1:
+        return False
+    stream, special = fit.passes[0][0], (fit.mask, fit.scale, fit.penalty, fit.record)
+    plain = stream.loss is fit_labels and stream.epochs is None and all(one is None for one in special)
+    return plain and not isinstance(fit.optimiser, tuple) and fit.optimiser.optimiser == "sgd"
+
+
+def in_flight() -> int:
+    """How many groups train at once; UNLEARNING_IN_FLIGHT overrides."""
+    return max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
+
+
+def run(fit: Fit) -> None:
+    """Train all groups of models, a few at a time, and give the results to the bank."""
+    optimiser, at_once, groups = fit.optimiser, in_flight(), fit.bank.engine.groups(len(fit.bank))
+    for start in range(0, len(groups), at_once):
+        lanes = [Lane(fit, group) for group in groups[start : start + at_once]]
+        for epoch in range(fit.epochs):
+            for lane in lanes:
+                lane.begin(optimiser.rate(epoch, fit.epochs))
+            for step in range(lanes[0].order.steps):
+                for lane in lanes:
+                    lane.advance(step)
+        for lane in lanes:
+            lane.finish()
+
+
+class Lane:
+    """One group of models under way. ``rows`` int64 [n, b] and ``jitter`` uint8 [n, b, 3] are where a recorded step
+    finds its batch."""
+
+    def __init__(self, fit: Fit, group: list[int]) -> None:
+        self.fit, self.group, self.bank = fit, group, fit.bank
+        self.stream, optimiser, device = fit.passes[0][0], fit.optimiser, fit.bank.device
+        self.leaves, self.buffers = fit.taken(group)
+        on_gpu = torch.device(device).type == "cuda"
+        # The GPU's kernel takes a rate in single precision only.
+        self.rate = torch.zeros((), device=device, dtype=torch.float32 if on_gpu else torch.float64)
+        self.optimiser = RecordedSGD(
+            [v for v in self.leaves.values() if v.requires_grad], self.rate,
+            momentum=optimiser.momentum, weight_decay=optimiser.weight_decay,
+        )  # fmt: skip
+        self.order = Order(
+            self.stream.rows[group], [self.bank.seeds[m] for m in group], f"{fit.purpose}/0.0",
+            self.stream.batch_size or optimiser.batch_size, jitter=fit.augment, device=device,
+        )  # fmt: skip
+        size = self.order.batch_size
+        self.rows = torch.zeros((len(group), size), dtype=torch.int64, device=device)
+        self.jitter = torch.zeros((len(group), size, 3), dtype=torch.uint8, device=device) if fit.augment else None
+        self.replay: Callable[[], None] | None = None
+        self.queue = torch.cuda.Stream() if on_gpu else None
+        if on_gpu:
+            self.queue.wait_stream(torch.cuda.current_stream())
+
+    def begin(self, rate: float) -> None:
+        """Draw the order of the next epoch and set its learning rate."""
+        with self._queued():
+            self.rate.fill_(rate)
+            self.index, self.shifts = self.order.whole()
+
+    def advance(self, step: int) -> None:
+        """The next batch: by the recorded step if it is a full one."""
+        size = self.order.batch_size
+        part = slice(step * size, (step + 1) * size)
+        with self._queued():
+            rows, jitter = self.index[:, part], None if self.shifts is None else self.shifts[:, part]
+            if rows.shape[1] < size:
+                self.step(rows, jitter)
+                return
+            self.rows.copy_(rows)
+            if jitter is not None:
+                self.jitter.copy_(jitter)
+            if self.replay is None:
+                self.replay = self._recorded()
+            self.replay()
+
+    def step(self, rows: Tensor, jitter: Tensor | None) -> None:
+        """One update of the group's weights."""
+        batch = self.bank.read(self.group, rows, jitter)
+        batch.logits = self.bank.forward(self.leaves, self.buffers, batch.x)
+        self.optimiser.zero_grad()
+        (self.stream.weight * self.stream.loss(batch).mean(-1)).sum().backward()
+        self.optimiser.step()
+
+    def finish(self) -> None:
+        """Wait for the lane and give the bank its models."""
+        if self.queue is not None:
+            self.queue.synchronize()
+        self.fit.put(self.group, self.leaves, self.buffers)
+
+    def _recorded(self) -> Callable[[], None]:
+        """What repeats the step on whatever ``rows`` and ``jitter`` hold; the weights are left as they were."""
+        if self.queue is None:
+            return lambda: self.step(self.rows, self.jitter)
+        held = [*self.leaves.values(), *self.buffers.values(), *self.optimiser.velocity]
+        before = [value.detach().clone() for value in held]
+        for _ in range(WARM_UP):
+            self.step(self.rows, self.jitter)
+        self.optimiser.zero_grad()  # so that the recording has gradients of its own
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self.queue):
+            self.step(self.rows, self.jitter)
+        with torch.no_grad():
+            for value, kept in zip(held, before, strict=True):
+                value.copy_(kept)
+        return graph.replay
+
+    def _queued(self):
+        return nullcontext() if self.queue is None else torch.cuda.stream(self.queue)

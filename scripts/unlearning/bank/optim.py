@@ -1,0 +1,37 @@
+"""Optimiser settings shared by recipes and methods, and their learning-rate schedules."""
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from unlearning.plugins.settings import Settings
+
+
+class Optimiser(Settings):
+    """How weights move. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×``lr_decay`` at each of
+    the ``milestones`` (0-based epochs)."""
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
+    lr: float = Field(0.1, ge=0)
+    momentum: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    batch_size: int = Field(64, ge=1)
+    schedule: Literal["constant", "cosine", "multistep"] = "constant"
+    milestones: tuple[int, ...] = ()
+    lr_decay: float = Field(0.1, gt=0)
+
+    def rate(self, epoch: int, epochs: int) -> float:
+        """Learning rate of 0-based ``epoch``; the schedule moves once per epoch."""
+        if self.schedule == "cosine":
+            return self.lr * (1 + math.cos(math.pi * epoch / epochs)) / 2
+        if self.schedule == "multistep":
+            return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
+        return self.lr
+
+    def build(self, parameters: list):
+        """What moves stacked ``parameters``; every update is elementwise, hence per model."""
+        from unlearning.bank import updates
+
+        kinds = {"sgd": updates.SGD, "adam": updates.Adam, "adamw": updates.AdamW, "rmsprop": updates.RMSprop}
+        return kinds[self.optimiser](parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)

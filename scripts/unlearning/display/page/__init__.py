@@ -1,0 +1,1 @@
+"""The study on one page without a network: sections, sentences and drawings."""

@@ -1,0 +1,1 @@
+"""Tables: what each shows, how it is typeset, and its formats."""

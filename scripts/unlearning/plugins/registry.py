@@ -1,0 +1,174 @@
+"""Finds data, models, protocols, methods and attacks by name: one file each, ours or a user's own."""
+
+import ast
+import functools
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from unlearning.plugins.settings import Settings
+
+LIBRARY = Path(__file__).resolve().parents[1]
+
+#: What each kind of file must define besides its docstring and ``class Options(Settings)``; capitals are constants.
+PARTS = {
+    "data": ("load",),
+    "models": ("build",),
+    "protocols": ("blocks", "draw", "METRICS", "ATTACKED", "COUNTS"),
+    "methods": ("unlearn",),
+    "attacks": ("score",),
+    "metrics": ("rows",),
+}
+
+
+@functools.cache
+def names(kind: str) -> tuple[str, ...]:
+    """The names that the library ships for ``kind``, sorted."""
+    return tuple(sorted(p.stem for p in (LIBRARY / kind).glob("*.py") if not p.stem.startswith("_")))
+
+
+def source_file(kind: str, name: str, file: str | None = None) -> Path:
+    """The file that defines ``name``, absolute: the library's own, or the user's ``file``.
+
+    Raises ValueError with one sentence if there is no such file.
+    """
+    if file is None and name not in names(kind):
+        raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
+    if file is None:
+        return LIBRARY / kind / f"{name}.py"
+    if not Path(file).is_file():
+        raise ValueError(f"file {file!r} does not exist; give a path relative to the working directory")
+    return Path(file).resolve()
+
+
+def defined(path: Path) -> set[str]:
+    """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
+    found = set()
+    for node in _statements(path):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return found
+
+
+def check(kind: str, path: Path) -> None:
+    """See by reading, not running, that a plug-in file has its parts. Raises ValueError that names what lacks."""
+    found = defined(path)
+    for part in ("Options", *PARTS[kind]):
+        if part not in found:
+            what = "class Options(Settings)" if part == "Options" else part
+            raise ValueError(f"{path}: {what} is missing; every file of {kind} defines it")
+
+
+#: Modules that a file's Options may draw on; they are quick to import.
+LIGHT = (
+    "typing",
+    "pydantic",
+    "math",
+    "enum",
+    "pathlib",
+    "unlearning.plugins.settings",
+    "unlearning.bank.optim",
+    "unlearning.bank.recipe",
+    "unlearning.models",
+)
+
+
+def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
+    """The ``Options`` class of a plug-in, without running the rest of its file.
+
+    Methods and users' own files may import torch, which takes seconds, attacks and metrics scipy; a plan needs
+    their options only. So the imports from `LIGHT`, constants and settings classes of such a file are run, and
+    nothing else. All other kinds are light and imported whole. Raises ValueError if the file is unknown,
+    incomplete, or its Options need more.
+    """
+    path = source_file(kind, name, file)
+    if kind not in ("methods", "attacks", "metrics") and file is None:
+        return load(kind, name).Options
+    return _options(kind, path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _options(kind: str, path: Path, stamp: int) -> type[Settings]:
+    """``stamp`` makes an edited file a new entry."""
+    check(kind, path)
+    scope = {"__name__": f"unlearning.options.{kind}.{path.stem}"}
+    reason = "it must derive from Settings"
+    for node in _statements(path):
+        if not _light(node):
+            continue
+        try:
+            exec(compile(ast.Module([node], []), str(path), "exec"), scope)
+        except Exception as error:
+            # What needs a heavy module is of no use here; only Options itself must get by without.
+            if getattr(node, "name", None) == "Options":
+                reason = f"it may use only {', '.join(LIGHT)} ({error})"
+    found = scope.get("Options")
+    if not (isinstance(found, type) and issubclass(found, Settings)):
+        raise ValueError(f"{path}: class Options cannot be read; {reason}")
+    return found
+
+
+def constant(path: Path, name: str) -> object:
+    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
+
+    Raises ValueError if it is no literal.
+    """
+    for node in _statements(path):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+    return None
+
+
+def load(kind: str, name: str, file: str | None = None) -> ModuleType:
+    """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
+    path = source_file(kind, name, file)
+    if file is None:
+        return importlib.import_module(f"unlearning.{kind}.{name}")
+    return _load(kind, path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _load(kind: str, path: Path, stamp: int) -> ModuleType:
+    """``stamp`` makes an edited file a new entry."""
+    check(kind, path)
+    spec = importlib.util.spec_from_file_location(f"unlearning_user_{kind}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[spec.name]
+        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    return module
+
+
+def _statements(path: Path) -> list[ast.stmt]:
+    """The top level of a file. Raises ValueError if it is not Python."""
+    return _parsed(path, path.read_bytes())
+
+
+@functools.cache
+def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
+    """Parsed once, however many batches of models ask about a plug-in."""
+    try:
+        return ast.parse(content, filename=str(path)).body
+    except SyntaxError as error:
+        raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
+    except ValueError:
+        raise ValueError(f"{path}: this is not a Python file") from None
+
+
+def _light(node: ast.stmt) -> bool:
+    """Whether Options may need a statement, and it is quick to run."""
+    if isinstance(node, ast.Import):
+        return all(alias.name in LIGHT for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.module in LIGHT
+    return isinstance(node, (ast.Assign, ast.AnnAssign, ast.ClassDef))

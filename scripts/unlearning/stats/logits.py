@@ -1,0 +1,27 @@
+"""The logit-scaled confidence phi."""
+
+import numpy as np
+
+
+def phi(*, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Logit-scaled confidence of the label, float64 [...]: z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
+
+    ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Exact where softmax
+    saturates. Raises ValueError for fewer than two classes and for labels outside them.
+    Source: Carlini et al. 2022, eq. 4, without its clipping.
+    """
+    rest = np.array(logits, dtype=np.float64)
+    classes = rest.shape[-1]
+    y = np.asarray(y)
+    if classes < 2:
+        raise ValueError(f"phi needs logits of at least two classes, not {classes}")
+    if y.size and not 0 <= y.min() <= y.max() < classes:
+        raise ValueError(f"phi needs labels in 0…{classes - 1}, the classes of the logits")
+    label = np.broadcast_to(y, rest.shape[:-1])[..., None]
+    own = np.take_along_axis(rest, label, axis=-1)
+    np.put_along_axis(rest, label, -np.inf, axis=-1)
+    top = rest.max(axis=-1, keepdims=True)
+    shift = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
+    return ((own - shift) - total)[..., 0]

@@ -1,0 +1,61 @@
+"""How well a score separates forgotten from held-out samples: AUC and TPR at small FPR, one value per model."""
+
+import numpy as np
+
+from unlearning import stats
+from unlearning.stats import crossed
+
+
+def auc(*, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.Part:
+    """AUC of forgotten against held-out samples for each model, ties half.
+
+    ``score`` float64 [models, samples] without NaN; ``forget`` and ``heldout`` float64 [models, samples], the
+    weights of the oracle's two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
+    """
+    placement = np.zeros(score.shape)
+    for m in range(len(score)):
+        rows = (forget[m] > 0) | (heldout[m] > 0)
+        placement[m, rows] = stats.placements(
+            score=score[m, rows], positive=forget[m, rows] > 0, weight=(forget + heldout)[m, rows]
+        )
+    beaten, beating = (crossed.part(value=placement, weight=weight) for weight in (forget, heldout))
+    return crossed.Part(
+        beaten.value,
+        beaten.influence + beating.influence,
+        np.concatenate([beaten.imagined, beating.imagined], axis=1),
+    )
+
+
+def tpr_at_fpr(
+    *, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, fpr: float
+) -> tuple[crossed.Part, np.ndarray]:
+    """Largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism; inputs as ``auc``.
+
+    Influence: a threshold held at its FPR moves the TPR, to first order, by the slope of the ROC curve,
+    measured over the spread that the FPR itself has. The optimism, float64 [models]: of n negatives the
+    threshold may stay just above the one that would be too many, number j = ⌊n·fpr⌋ + 1 from the top, and of
+    new negatives a share of j/(n + 1) > fpr lies above that one; the TPR gains by the slope.
+    """
+    accepted, slope, optimism = np.zeros(score.shape), np.zeros(len(score)), np.zeros(len(score))
+    for m in range(len(score)):
+        negatives = heldout[m] > 0
+        weights = heldout[m, negatives]
+        n = effective_count(weights)
+        spread = np.sqrt(fpr * (1 - fpr) / n)
+        low, high = max(fpr - spread, 0.0), fpr + spread
+        cut = {
+            level: stats.cut_at_fpr(negative_score=score[m, negatives], weight=weights, fpr=level)
+            for level in (low, fpr, high)
+        }
+        rise = forget[m] @ (score[m] > cut[high]) - forget[m] @ (score[m] > cut[low])
+        slope[m] = rise / forget[m].sum() / (high - low)
+        optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
+        accepted[m] = score[m] > cut[fpr]
+    hits, alarms = (crossed.part(value=accepted, weight=weight) for weight in (forget, heldout))
+    moved = crossed.difference(hits, alarms, slope)
+    return crossed.Part(hits.value, moved.influence, moved.imagined), optimism
+
+
+def effective_count(weight: np.ndarray) -> np.ndarray:
+    """Kish's effective number of samples over the last axis; their number where weights are equal."""
+    return weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)

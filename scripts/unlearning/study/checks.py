@@ -1,0 +1,225 @@
+"""What is valid field by field and still cannot be meant: combinations that a study's check refuses."""
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from unlearning.adversary.reference import SIGNALS
+from unlearning.plugins import registry
+from unlearning.study.messages import StudyError, unknown
+from unlearning.study.schema import Figure, Plugin, Scenario, Table
+
+#: Attacks that ask nothing of shadow models.
+UNTRAINED = ("correctness", "random")
+
+#: Tables and figures that every study has.
+BUILT_IN = {"tables": ("headline", "cost", "meta"), "figures": ("meta",)}
+
+SETS = ("paper", "extended")
+FORMS = ("trained", "unlearned", "own", "seen")
+
+
+def scenario(one: Scenario) -> None:
+    """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
+    _training(one)
+    _attacks(one)
+    _comparisons(one)
+    for kind, chosen in (("methods", one.methods), ("attacks", one.attacks)):
+        names = list(chosen)
+        for i, name in enumerate(names):
+            twin = next((other for other in names[:i] if chosen[other] == chosen[name]), None)
+            if twin is not None:
+                raise _joint((kind, name), f"is the same as {twin!r}; change an option or leave one of the two out")
+    for name, method in one.methods.items():
+        where = ("methods", name)
+        _schedule(method.options, where, method.options.get("epochs", method.options.get("repair_epochs")))
+        if method.name == "amnesiac" and not one.recipe.record_updates:
+            raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
+        if method.name == "classic":
+            _function(method, where)
+    path = one.data.options.get("path")
+    if path is not None and not Path(path).exists():
+        raise StudyError(
+            ("data", "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
+        )
+
+
+def scenarios(every: Iterable[Scenario]) -> None:
+    """Raise StudyError for scenarios, or two points of one, that differ in their names only, and for kinds of
+    label noise in a study without any."""
+    every = list(every)
+    for one in [] if any(s.use.label_noise for s in every) else every:
+        for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
+            raise StudyError(("scenarios", one.name, "data", field), "has no effect; no scenario sets label_noise")
+    for i, one in enumerate(every):
+        same = [other for other in every[:i] if _same(other, one)]
+        point = next((other for other in same if other.name == one.name), None)
+        if point is not None:
+            raise StudyError(("scenarios", one.name, "vary"), f"sets the same for {point.setting} and {one.setting}")
+        twin = next((other for other in same if not (other.axes or one.axes)), None)
+        if twin is not None:
+            raise StudyError(
+                ("scenarios", one.name), f"is the same as {twin.name!r}; change a field or leave one of the two out"
+            )
+
+
+def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario]) -> None:
+    """Raise StudyError if a table or figure speaks of a scenario, axis, attack or metric that does not exist."""
+    where, every = (kind, name), list(every)
+    names = list(dict.fromkeys(s.name for s in every))
+    if name in BUILT_IN[kind]:
+        raise StudyError(where, f"must have another name; every study has a {kind[:-1]} {name!r} of its own")
+    for i, chosen in enumerate(wish.scenarios):
+        if chosen not in names:
+            raise StudyError((*where, "scenarios"), unknown(chosen, names, f"scenario {chosen!r}"))
+        if chosen in wish.scenarios[:i]:
+            raise StudyError((*where, "scenarios"), f"names {chosen!r} twice; keep one of the two")
+    shown = [s for s in every if s.name in wish.scenarios]
+    field = "columns" if kind == "tables" else "axis"
+    axis, axes = getattr(wish, field), {axis for s in shown for axis in s.axes}
+    if axis is not None and axis not in {*axes, "scenario"}:
+        raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
+    if kind == "figures" and wish.kind == "axis" and axis is None:
+        raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
+    for field in ("metric", "attack", "setting", "footer") if kind == "tables" else ():
+        given = _listed(getattr(wish, field))
+        twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
+        if twin is not None:
+            raise StudyError((*where, field), f"names {twin!r} twice; keep one of the two")
+    for metric in _listed(wish.metric) if kind == "tables" else ():
+        _metric(metric, (*where, "metric"), shown)
+    for attack in _listed(wish.attack):
+        _adversary(attack, (*where, "attack"), shown)
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _same(a: Scenario, b: Scenario) -> bool:
+    names = {"name", "setting", "axes"}
+    return all(getattr(a, part) == getattr(b, part) for part in a.__dataclass_fields__ if part not in names)
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
+    return StudyError(path, sentence, joint=True)
+
+
+def _training(one: Scenario) -> None:
+    recipe = one.recipe
+    _schedule(recipe.model_dump(), ("recipe",), recipe.epochs)
+    if recipe.dp is None:
+        return
+    if recipe.augment != "none":
+        raise _joint(("recipe", "augment"), "must be none with dp, whose accountant counts one gradient per sample")
+    if recipe.record_updates:
+        raise _joint(("recipe", "record_updates"), "must be false with dp; private training keeps no updates")
+    if one.model.options.get("norm") == "batch":
+        raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
+
+
+def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | None) -> None:
+    """Milestones belong to the schedule multistep, rise, and lie within the epochs."""
+    for name, inner in options.items():
+        if isinstance(inner, dict) and "schedule" in inner:
+            _schedule(inner, (*where, name), epochs)
+    schedule, milestones = options.get("schedule"), list(options.get("milestones", ()))
+    at = (*where, "milestones")
+    if milestones and schedule != "multistep":
+        raise _joint(at, f"are for the schedule multistep, found schedule {schedule!r}; change one of the two")
+    if schedule == "multistep" and not milestones:
+        raise _joint(at, "are missing; the schedule multistep needs at least one epoch")
+    if milestones != sorted(set(milestones)) or (milestones and milestones[0] < 1):
+        raise _joint(at, f"must be epochs in rising order, from 1 on, found {milestones}")
+    if milestones and epochs is not None and milestones[-1] >= epochs:
+        raise _joint(at, f"must be less than epochs ({epochs}), found {milestones[-1]}")
+
+
+def _attacks(one: Scenario) -> None:
+    protocol = one.protocol
+    module = registry.load("protocols", protocol.name, protocol.file)
+    asked, own = module.ATTACKED, getattr(module, "OWN_ROWS", False)
+    if asked and not one.attacks:
+        raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
+    if not (asked or own) and one.attacks:
+        raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
+    for name, attack in one.attacks.items() if own else ():
+        if "PROBABILITY" not in registry.defined(registry.source_file("attacks", attack.name, attack.file)):
+            reports = (
+                f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
+            )
+            raise _joint(("attacks", name), reports)
+    for name, attack in one.attacks.items():
+        need = registry.constant(registry.source_file("attacks", attack.name, attack.file), "NEEDS")
+        if need is not None and need not in SIGNALS:
+            raise _joint(("attacks", name), f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}")
+    learners = [name for name, attack in one.attacks.items() if attack.name not in UNTRAINED]
+    if learners and protocol.options.get("shadow_models_per_split") == 0:
+        raise _joint(
+            ("protocol", "shadow_models_per_split"),
+            f"must be at least 1 for the attack {learners[0]!r}, which learns from shadow models, found 0",
+        )
+
+
+def _comparisons(one: Scenario) -> None:
+    """Metrics that are asked for beyond a protocol's own compare with retrained models."""
+    own = registry.load("protocols", one.protocol.name, one.protocol.file).METRICS
+    extra = next((name for name in one.metrics if name not in own), None)
+    if extra is not None and "retrain" not in one.methods:
+        raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
+
+
+def _function(method: Plugin, where: tuple[str, ...]) -> None:
+    """The user's file of the method classic exists and defines its function."""
+    path, function = Path(method.options["file"]), method.options["function"]
+    try:
+        if not path.is_file():
+            raise ValueError(f"file {str(path)!r} does not exist; give a path relative to the working directory")
+        if function not in registry.defined(path):
+            raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
+    except ValueError as error:
+        raise StudyError((*where, "file"), str(error)) from None
+
+
+def _metric(metric: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
+    named, texts = _metrics_of(shown)
+    if texts is not None and metric not in texts:
+        raise StudyError(where, unknown(metric, named, f"metric {metric!r} in these scenarios"))
+
+
+def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
+    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric brings."""
+    name, slash, form = attack.partition("/")
+    known = {name for s in shown for name in s.attacks}
+    if name in known and form not in FORMS:
+        raise StudyError(where, f"must be {name}/trained or {name}/unlearned, found {attack!r}")
+    _, texts = _metrics_of(shown)
+    if attack and name not in known and (slash or (texts is not None and name not in texts)):
+        choice = [*SETS, *(f"{name}/{form}" for name in known for form in FORMS)]
+        raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
+
+
+def _nodes(metrics: set[str]) -> list[ast.AST]:
+    files = [registry.source_file("metrics", name) for name in sorted(metrics)]
+    return [node for file in files for node in ast.walk(ast.parse(file.read_bytes()))]
+
+
+def _metrics_of(shown: list[Scenario]) -> tuple[set[str], set[str] | None]:
+    """The names of metrics that the scenarios' files of metrics spell out, and every word in these files.
+
+    The words are None if a file builds names from parts, so that there may be more.
+    """
+    modules = {name for s in shown for name in s.metrics}
+    nodes = _nodes(modules)
+    # Some metrics are readings of others, which they import.
+    imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    nodes += _nodes(imported & set(registry.names("metrics")) - modules)
+    given = [k.value for node in nodes if isinstance(node, ast.Call) for k in node.keywords if k.arg == "metric"]
+    named = {node.value for node in given if isinstance(node, ast.Constant)}
+    built = not all(isinstance(node, (ast.Constant, ast.Name)) for node in given)
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return named, None if built else words

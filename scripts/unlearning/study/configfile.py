@@ -1,0 +1,100 @@
+"""Reads a study's YAML files strictly: what YAML forgives and nobody means is an error that names its place."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from unlearning.study.messages import StudyError, shown
+
+
+def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
+    """The merged content of all files, later ones over earlier ones, and their names for messages.
+
+    Raises StudyError for a file that cannot be read, is no YAML, is empty, holds no mapping, or gives a key twice
+    (of which YAML would silently keep the last).
+    """
+    names, merged = [], {}
+    for path in map(Path, paths):
+        name = os.path.relpath(path)
+        names.append(str(path) if name.startswith("..") else name)
+        try:
+            merged = update(merged, _read(path))
+        except StudyError as error:
+            raise StudyError((), f"{names[-1]}: {error}") from None
+    return merged, " + ".join(names)
+
+
+def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """``over`` on top of ``base``, mapping by mapping, as Snakemake merges its configurations."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = update(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def typed(value: Any) -> Any:
+    """A value of the command line, which Snakemake leaves as text inside mappings and lists, with YAML's types."""
+    if isinstance(value, dict):
+        return {key: _scalar(item) for key, item in value.items()}
+    return [_scalar(item) for item in value] if isinstance(value, list) else value
+
+
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, str):
+        return typed(value)
+    try:
+        read = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError):
+        return value
+    return read if isinstance(read, (bool, int, float, type(None))) else value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        _refuse_twins(node, (), set())
+        content = None if node is None else loader.construct_document(node)
+    except StudyError:
+        raise
+    except OSError as error:
+        raise StudyError((), f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise StudyError((), "is not text in UTF-8; give a YAML file") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        why = getattr(error, "problem", None) or getattr(error, "reason", None) or "unknown reason"
+        raise StudyError((), f"is not valid YAML{place}: {why}") from None
+    except ValueError as error:
+        raise StudyError((), f"holds a value that YAML cannot read ({error})") from None
+    if content is None:
+        raise StudyError((), "is empty; a study needs at least the fields study and scenarios")
+    if not isinstance(content, dict):
+        what = "a list" if isinstance(content, list) else shown(content)
+        raise StudyError((), f"must hold a mapping of fields such as study and scenarios, found {what}")
+    return content
+
+
+def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], seen: set[int]) -> None:
+    """Raise StudyError for a mapping with the same key twice; aliases are looked at once."""
+    if node is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for i, item in enumerate(node.value):
+            _refuse_twins(item, (*path, str(i)), seen)
+    if isinstance(node, yaml.MappingNode):
+        lines = {}
+        for key, item in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in lines and key.value != "<<":
+                    where = f"in line {line} and before in line {lines[key.value]}"
+                    raise StudyError((*path, key.value), f"is given twice, {where}; keep one of the two")
+                lines[key.value] = line
+            _refuse_twins(item, (*path, str(key.value)), seen)

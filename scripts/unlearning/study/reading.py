@@ -1,0 +1,175 @@
+"""Reads a study: what its file says, checked field by field and against itself, every scenario spelled out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from unlearning.plugins import registry
+from unlearning.protocols import external
+from unlearning.study import checks, choice, configfile, expand, messages, selecting
+from unlearning.study.choice import Plugin, validated
+from unlearning.study.configfile import load  # noqa: F401 (a study starts here)
+from unlearning.study.messages import StudyError
+from unlearning.study.schema import USES, DataChoice, Scenario, ScenarioFile, Study, StudyFile
+
+
+def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, Any] | None = None) -> Study:
+    """Validate a study. ``origin`` is the file's name, for messages; ``given`` is what the command line adds.
+
+    Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
+    """
+    given = configfile.typed(dict(given or {}))
+    try:
+        top = validated(StudyFile, messages.plain(configfile.update(config, given)))
+        _check_layer(top.defaults, "defaults")
+        for name, own in top.scenarios.items():
+            _check_layer(own or {}, "scenarios", name)
+        scenarios = tuple(
+            _scenario(variant)
+            for name, own in top.scenarios.items()
+            for variant in expand.variants(name, top.defaults, own or {})
+        )
+        checks.scenarios(scenarios)
+        selecting.check(scenarios)
+        for kind, displays in (("tables", top.tables), ("figures", top.figures)):
+            for name, display in displays.items():
+                checks.display(kind, name, display, scenarios)
+        whole = Study(top.study, top.seed, top.batch, top.bootstrap, scenarios, top.tables, top.figures)
+        return select(whole, top.only)
+    except StudyError as error:
+        end = " (given by --config)" if messages.contains(given, error.path) else ""
+        raise StudyError((), f"{origin}: {error}{end}") from None
+
+
+def select(study: Study, only: Sequence[str]) -> Study:
+    """The part of a study that consists of the scenarios, protocols or systems named in ``only`` (all if it is empty).
+
+    Scenarios that these select samples from stay, and the tables and figures that speak of nothing else. Raises
+    StudyError for a name that the study does not know.
+    """
+    scenarios = study.scenarios
+    names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
+    for name in only:
+        if name not in (known := set().union(*names)):
+            raise StudyError(("only",), messages.unknown(name, sorted(known), f"scenario, protocol or system {name!r}"))
+    chosen = [s for s, own in zip(scenarios, names, strict=True) if not only or own & set(only)]
+    sources = {s.protocol.options.get("select_from") for s in chosen}
+    kept = tuple(s for s in scenarios if s in chosen or s.name in sources)
+    shown = {scenario.name for scenario in kept}
+    tables, figures = (
+        {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}
+        for displays in (study.tables, study.figures)
+    )
+    name = "_".join([study.name, *only])
+    return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
+
+
+def system(scenario: Scenario) -> str:
+    """The system of evaluation that the scenario's protocol belongs to; a protocol of its own is one by itself."""
+    module = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+    return getattr(module, "SYSTEM", scenario.protocol.name)
+
+
+# ---------------------------------------------------------------- scenarios
+
+
+def _check_layer(layer: dict[str, Any], *where: str) -> None:
+    """Defaults, or what a scenario overrides, by itself: nothing is wrong just because something else hides it."""
+    try:
+        fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
+        validated(ScenarioFile, fields, also=["vary"], partial=True)
+        validated(DataChoice, _uses(fields.get("data", {})), "data")
+        for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
+            if "name" in fields.get(field, {}):
+                choice.one(kind, fields[field], field, beside=USES if field == "data" else (), partial=True)
+        free = ["methods"] if _imports(fields) else []
+        for kind in ("methods", "attacks") if where == ("defaults",) else ():
+            choice.several(kind, {} if kind in free else fields.get(kind, {}), partial=True)
+    except StudyError as error:
+        raise error.under(*where) from None
+
+
+def _scenario(variant: expand.Variant) -> Scenario:
+    try:
+        if _imports(variant.fields):
+            return _imported(variant)
+        fields = validated(ScenarioFile, variant.fields, also=["vary"])
+        scenario = Scenario(
+            name=variant.name,
+            setting=variant.setting,
+            axes=variant.axes,
+            data=choice.one("data", fields.data, "data", beside=USES),
+            use=validated(DataChoice, _uses(fields.data), "data"),
+            model=choice.one("models", fields.model, "model"),
+            recipe=fields.recipe,
+            protocol=choice.one("protocols", fields.protocol, "protocol"),
+            methods=_with_control(choice.several("methods", fields.methods), fields.controls),
+            attacks=choice.several("attacks", fields.attacks),
+            metrics=_metrics(fields),
+        )
+        checks.scenario(scenario)
+    except StudyError as error:
+        raise variant.blame(error) from None
+    return scenario
+
+
+def _imports(fields: dict[str, Any]) -> bool:
+    """Whether the models of a scenario come from elsewhere, so that nothing is loaded, trained or unlearned."""
+    protocol = fields.get("protocol")
+    return isinstance(protocol, dict) and protocol.get("name") == "external"
+
+
+def _imported(variant: expand.Variant) -> Scenario:
+    """A scenario that names its methods freely, as folders of logits, and has no data, model or recipe."""
+    idle = {"data": {}, "model": {}, "recipe": {}}
+    for field in idle:
+        if field in variant.layers[1][1]:
+            raise StudyError((field,), "has no effect with the protocol external; leave it out")
+    fields = validated(ScenarioFile, {**variant.fields, **idle}, also=["vary"])
+    for name, options in fields.methods.items():
+        if options:
+            raise StudyError(("methods", name), "must have no options with the protocol external; its logits are there")
+    protocol = choice.one("protocols", fields.protocol, "protocol")
+    try:
+        names = external.methods(external.Options(**protocol.options), list(fields.methods))
+        for name in names:
+            external.populations(external.Options(**protocol.options), name, names)
+    except ValueError as error:
+        raise StudyError(("protocol", "path"), str(error)) from None
+    outside = Plugin("external", None, {})
+    return Scenario(
+        variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
+        {name: Plugin(name, None, {}) for name in names}, choice.several("attacks", fields.attacks), _metrics(fields),
+    )  # fmt: skip
+
+
+def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugin]:
+    """A second, independent population of retrained models: what perfect unlearning looks like."""
+    if "retrain" not in methods or not controls:
+        return methods
+    if "retrain_control" in methods:
+        raise StudyError(
+            ("methods", "retrain_control"), "is made by the study itself; use another name or controls: false"
+        )
+    retrain = methods["retrain"]
+    other = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
+    return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, other)}
+
+
+def _metrics(fields: ScenarioFile) -> dict[str, dict[str, Any]]:
+    """Options of the metrics that are computed, in full: the protocol's, and of those that it allows the ones that are
+    named. Raises StudyError for others."""
+    module = registry.load("protocols", fields.protocol["name"], fields.protocol.get("file"))
+    allowed = getattr(module, "ALSO", ())
+    computed = [*module.METRICS, *(name for name in allowed if name in fields.metrics)]
+    for name in fields.metrics:
+        if name not in computed:
+            known = [*module.METRICS, *allowed]
+            raise StudyError(("metrics", name), messages.unknown(name, known, f"metric {name!r} in this protocol"))
+    forms = {name: registry.options("metrics", name) for name in computed}
+    chosen = {name: validated(form, fields.metrics.get(name, {}), "metrics", name) for name, form in forms.items()}
+    return {name: options.model_dump(mode="json") for name, options in chosen.items()}
+
+
+def _uses(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in data.items() if k in USES}

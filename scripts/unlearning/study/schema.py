@@ -1,0 +1,155 @@
+"""What may be configured: the schema of a study, and the only place that knows it.
+
+A study is a YAML file. ``defaults`` holds what its scenarios share; each entry of ``scenarios`` overrides
+some of it; ``vary`` multiplies a scenario along an axis. Everything is checked before anything runs, and
+what is wrong is said in one sentence that starts with the field's path.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator
+
+from unlearning.bank.recipe import Recipe
+from unlearning.plugins import registry
+from unlearning.plugins.settings import Settings
+from unlearning.study import messages
+from unlearning.study.choice import Plugin
+from unlearning.study.configfile import load  # noqa: F401 (a study starts here)
+
+Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=40)]
+Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=40)]
+
+#: The adversaries of Tu, Hu & Ma 2024; Q over these is the paper's Q.
+PAPER_SET = ["correctness", "confidence", "entropy", "modified_entropy", "shadow"]
+
+#: Fields of a data source that say where it lies or how it comes, not what it is.
+PLACES = ("data_dir", "download", "path", "file")
+
+#: Folders of results that belong to all studies.
+STAGES = ("external", "data", "splits", "train", "selection", "unlearn", "attack", "metrics")
+
+#: Kinds of figures, a file each.
+KINDS = registry.names("display/figures")
+
+
+class DataChoice(Settings):
+    """How the samples of a source are used (see `unlearning.data.prepare`); its own options stand beside these."""
+
+    size: int | float | None = Field(None, gt=0)
+    per_class: int | None = Field(None, ge=1)
+    test_size: int | float | None = Field(None, gt=0)
+    label_noise: float = Field(0.0, ge=0, lt=1)
+    label_noise_seed: int = Field(0, ge=0)
+    label_noise_kind: Literal["any", "other"] = "any"
+    greyscale: bool | Literal["interleaved"] = False
+
+    @field_validator("size", "test_size")
+    @classmethod
+    def _fraction(cls, value: int | float | None) -> int | float | None:
+        if isinstance(value, float) and value > 1:
+            raise ValueError("must be a whole number of samples or, with a dot, a fraction of them up to 1.0")
+        return value
+
+
+USES = tuple(DataChoice.model_fields)
+
+
+class Table(Settings):
+    """One table: ``metric`` of every method (rows) along ``columns`` (an axis of ``vary``, or scenario).
+
+    ``attack`` is an attack as "name/form", or a set of them for Q (paper, extended); empty = the paper's set, or
+    one classical attack. ``setting`` picks among rows of one metric, such as "role=test" or "fpr=0.01". Of each of
+    the three a list may be given: a column for each combination that a scenario has. With the ``layout`` long, methods
+    stand one below the other, with a line for each value of ``columns``, and standard deviations over models, where a
+    metric has them, in the place of intervals.
+    """
+
+    title: str
+    metric: Metric | Annotated[list[Metric], Field(min_length=1)]
+    scenarios: list[Name] = Field(min_length=1)
+    columns: Name = "scenario"
+    layout: Literal["wide", "long"] = "wide"
+    attack: str | Annotated[list[str], Field(min_length=1)] = ""
+    setting: str | Annotated[list[str], Field(min_length=1)] = ""
+    footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
+    published: Annotated[str, StringConstraints(pattern=r"^\d{3}/\w+$")] | None = Field(
+        None, description="paper and table of resources/published, such as 000/1"
+    )
+
+
+class Figure(Settings):
+    """One figure: its ``kind``, the scenarios it shows, and for lines the axis along which they run.
+
+    ``attack`` as for tables; a figure of kind roc shows each method's strongest attack if none is named.
+    """
+
+    kind: Literal[*KINDS]
+    title: str
+    scenarios: list[Name] = Field(min_length=1)
+    axis: Name | None = None
+    attack: str = ""
+
+
+class StudyFile(Settings):
+    """The top level of a study's file."""
+
+    study: Name
+    seed: int = Field(0, ge=0)
+    batch: int = Field(4, ge=1, description="blocks of models per job")
+    bootstrap: int = Field(1000, ge=100)
+    only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
+    tables: dict[Name, Table] = Field(default_factory=dict)
+    figures: dict[Name, Figure] = Field(default_factory=dict)
+
+    @field_validator("study")
+    @classmethod
+    def _own_folder(cls, value: str) -> str:
+        if value in STAGES:
+            raise ValueError(f"must not be one of {', '.join(STAGES)}, whose folders hold what studies share")
+        return value
+
+
+class ScenarioFile(Settings):
+    """The fields of one scenario, after the defaults are filled in."""
+
+    data: dict[str, Any]
+    model: dict[str, Any]
+    recipe: Recipe = Recipe()
+    protocol: dict[str, Any]
+    methods: dict[Name, dict[str, Any] | None] = Field(min_length=1)
+    attacks: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
+    metrics: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    controls: bool = True
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it."""
+
+    name: str
+    setting: str
+    axes: dict[str, str]
+    data: Plugin
+    use: DataChoice
+    model: Plugin
+    recipe: Recipe
+    protocol: Plugin
+    methods: dict[str, Plugin]
+    attacks: dict[str, Plugin]
+    metrics: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study: its scenarios spelled out, and what to show of them."""
+
+    name: str
+    seed: int
+    batch: int
+    bootstrap: int
+    scenarios: tuple[Scenario, ...]
+    tables: dict[str, Table]
+    figures: dict[str, Figure]

@@ -1,0 +1,99 @@
+"""How large the jobs of a study are: its data read, its memberships drawn, none of them written."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
+from unlearning.data import Source, prepare
+from unlearning.plugins import registry
+
+#: Images per part, and shape of an image: what is downloaded when it is needed, and not before.
+DOWNLOADS = {
+    "cifar10": (50_000, 10_000, (3, 32, 32), 10), "cifar100": (50_000, 10_000, (3, 32, 32), 100),
+    "mnist": (60_000, 10_000, (1, 28, 28), 10), "fashion_mnist": (60_000, 10_000, (1, 28, 28), 10),
+}  # fmt: skip
+
+
+class Draws:
+    """Data and memberships of a study, by the names of their nodes; ``nodes`` as `forecast.nodes` gives them.
+
+    Of memberships that differ only in the numbers of their blocks, one is drawn: a protocol draws all blocks alike.
+    """
+
+    def __init__(self, nodes: list[dict]) -> None:
+        self.nodes = {node["node"]: node for node in nodes}
+        self._drawn: dict[str, Membership] = {}
+        self._facts: dict[str, dict] = {}
+        self._read: tuple[str, Data] | None = None
+
+    def data(self, name: str) -> Data:
+        """The samples: from their file if it is there, else as it will be, or so many black images in place of those
+        that would have to be downloaded. The last that were asked for are kept. Raises ValueError."""
+        if self._read is None or self._read[0] != name:
+            self._read = None
+            self._read = name, self._samples(self.nodes[name])
+        return self._read[1]
+
+    def facts(self, name: str) -> dict:
+        """Samples, classes, the shape of one sample, and bytes of the file."""
+        if name not in self._facts:
+            data = self.data(name)
+            size = sum(value.nbytes for value in vars(data).values() if isinstance(value, np.ndarray))
+            self._facts[name] = {
+                "samples": len(data.y), "classes": data.classes, "shape": list(data.x.shape[1:]), "bytes": size
+            }  # fmt: skip
+        return self._facts[name]
+
+    def membership(self, name: str) -> Membership:
+        """Memberships of as many blocks, by the same protocol, from the same data.
+
+        Where they choose samples by a selection, which takes trained models, every second sample is selected: who is
+        does not change how many are.
+        """
+        node = self.nodes[name]
+        settings, (data,) = node["settings"], node["after"]["data"]
+        blocks = settings["blocks"]
+        key = json.dumps([data, {**settings, "blocks": len(blocks)}], sort_keys=True)
+        if key not in self._drawn:
+            protocol = registry.load("protocols", settings["protocol"], node["place"]["file"])
+            options, samples = protocol.Options(**settings["options"]), self.data(data)
+            chosen = (every_second(len(samples.y)),) if "selection" in node["after"] else ()
+            population, seed = settings["population"], settings["seed"]
+            drawn = [protocol.draw(block, population, samples, options, seed, *chosen) for block in blocks]
+            self._drawn[key] = Membership.concatenate(drawn)
+        return self._drawn[key]
+
+    def sizes(self, name: str) -> dict:
+        """Models and how many of them are trained (originals), rows of a model in train and in forget, bytes."""
+        membership = self.membership(name)
+        return {
+            "models": len(membership.seed),
+            "originals": len(membership.originals()[0]),
+            "train": int(membership.train[0].sum()),
+            "forget": int(membership.forget[0].sum()),
+            "bytes": sum(value.nbytes for value in vars(membership).values() if value is not None),
+        }
+
+    def _samples(self, node: dict) -> Data:
+        path, settings, place = Path(node["spec"]).with_name("data.npz"), node["settings"], dict(node["place"])
+        if path.exists():
+            return Data.read(path)
+        if settings["source"] in DOWNLOADS and place.get("file") is None:
+            train, test, shape, classes = DOWNLOADS[settings["source"]]
+            count = train + test
+            part = np.repeat(np.uint8([0, 1]), (train, test))
+            loaded = Source(np.zeros((count, *shape), np.uint8), np.arange(count) % classes, part, classes)
+        else:
+            source = registry.load("data", settings["source"], place.pop("file", None))
+            loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
+        ready = prepare(loaded, seed=settings["seed"], **settings["use"])
+        return Data(ready.x, ready.y, ready.part, ready.y_clean, ready.index, ready.classes)
+
+
+def every_second(samples: int) -> Selection:
+    """A selection that calls every second sample vulnerable and the others protected."""
+    odd = np.arange(samples) % 2 == 1
+    return Selection(~odd, odd, np.zeros(samples))

@@ -1,0 +1,280 @@
+"""What the last rules ask of their scripts: one mapping of JSON values each, read off the plan."""
+
+import math
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from unlearning.plugins import source
+from unlearning.study.schema import Scenario
+from unlearning.workflow.plan import Case, Node, Plan
+
+CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
+
+
+def collect(plan: Plan) -> dict[str, Any]:
+    """Every case with the file of its numbers, and the logits before and after its unlearning."""
+    cases = [
+        {**described(case), "metrics": case.metrics, "unlearned": case.unlearned, "originals": case.originals}
+        for case in plan.cases
+    ]
+    return {"study": plan.study.name, "cases": cases, "code": code("collect")}
+
+
+def cost(plan: Plan) -> dict[str, Any]:
+    """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
+    nodes = [
+        {"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]}
+        for stage in plan.nodes.values()
+        for node in stage.values()
+    ]
+    unlearned = [case for case in plan.cases if not _imported(case.scenario)]
+    cases = [
+        {**described(case), "specs": [_spec(path) for path in case.unlearned], "judged": _judged(case)}
+        for case in unlearned
+    ]
+    return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
+
+
+def table(plan: Plan, name: str) -> dict[str, Any]:
+    """One table of the study; "headline" is the one that every study has."""
+    if name == "headline":
+        return {**_headline(plan), "code": code("tables")}
+    wish = plan.study.tables[name]
+    return {
+        "name": name,
+        "table": wish.model_dump(mode="json"),
+        "cases": _cases(plan, wish.scenarios),
+        "caption": caption("table"),
+        "code": code("tables"),
+    }
+
+
+def headline(plan: Plan) -> dict[str, Any]:
+    """The table that is printed when a run ends."""
+    return {**_headline(plan), "code": code("headline")}
+
+
+def meta(plan: Plan) -> dict[str, Any]:
+    """What every metric is worth: the axes of budget and of size, the memberships of each scenario (at its first
+    setting) from which models are counted, and the caption."""
+    scenarios = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            known = {"protocol": case.scenario.protocol.name, "splits": case.splits}
+            scenarios.setdefault(case.scenario.name, known)
+    return {
+        "budget": "epsilon",
+        "size": "size",
+        "scenarios": scenarios,
+        "caption": caption("meta"),
+        "code": code("meta"),
+    }
+
+
+def meta_files(plan: Plan) -> list[str]:
+    """The memberships from which `meta` counts models, each once."""
+    return sorted({path for one in meta(plan)["scenarios"].values() for path in one["splits"]})
+
+
+def figure(plan: Plan, name: str) -> dict[str, Any]:
+    """One figure of the study, with the files that it is drawn from."""
+    wish = plan.study.figures[name]
+    cases = _cases(plan, wish.scenarios)
+    files = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
+    for case in cases:
+        found = files[case["scenario"], case["setting"], case["method"]]
+        case["files"] = _drawn_from(wish.kind, found)
+    return {
+        "name": name,
+        "figure": wish.model_dump(mode="json"),
+        "methods": list(dict.fromkeys(case.method for case in plan.cases)),
+        "cases": cases,
+        "caption": caption(wish.kind),
+        "code": code("figures", source.SCRIPTS / "unlearning" / "display" / "figures" / f"{wish.kind}.py"),
+    }
+
+
+def figure_files(plan: Plan, name: str) -> list[str]:
+    """Every file that a figure is drawn from besides the numbers."""
+    found = [file for case in figure(plan, name)["cases"] for file in case["files"].values()]
+    return sorted({path for file in found for path in ([file] if isinstance(file, str) else file)})
+
+
+def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
+    """The whole study: its cases and where their files lie, its displays, its settings, its stages.
+
+    ``configfiles`` are what the study was read from, where it is not the default one.
+    """
+    study = plan.study
+    return {
+        "study": study.name,
+        "seed": study.seed,
+        "bootstrap": study.bootstrap,
+        "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
+        "scenarios": [_settings(scenario) for scenario in study.scenarios],
+        "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
+        "headline": headline(plan),
+        "tables": [table(plan, name) for name in study.tables],
+        "cost": cost(plan),
+        "meta": meta(plan),
+        "figures": [_without_files(figure(plan, name)) for name in study.figures],
+        "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
+        "edges": edges(plan),
+        "copies": copies(plan),
+        "code": code("report"),
+    }
+
+
+def copies(plan: Plan) -> list[dict[str, Any]]:
+    """Of every scenario at every setting, the specs that count samples which occur more than once."""
+    found = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            specs = {"data": _spec(case.data), "splits": [_spec(path) for path in case.splits]}
+            place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
+            found.setdefault(tuple(place.values()), {**place, **specs})
+    return list(found.values())
+
+
+def metrics(plan: Plan) -> list[str]:
+    """The files of all numbers, each once."""
+    return sorted({case.metrics for case in plan.cases})
+
+
+def logits(plan: Plan) -> list[str]:
+    """The logits of all cases, before and after unlearning, each once."""
+    return sorted({path for case in plan.cases for path in (*case.originals, *case.unlearned)})
+
+
+def protocols(plan: Plan, displays: dict, name: str) -> str:
+    """The protocols that a table or figure speaks of, the study's if it is none of ``displays``: its category."""
+    chosen = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
+    return ", ".join(dict.fromkeys(s.protocol.name for s in chosen))
+
+
+def edges(plan: Plan) -> list[list[str]]:
+    """[from, to] between stages, without those that another way implies for every node."""
+    maker = {path: node for nodes in plan.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    above: dict[str, set[str]] = {}
+    found: dict[tuple[str, str], None] = {}
+
+    def visit(node: Node) -> None:
+        if node.name in above:
+            return
+        paths = [p for group in node.inputs.values() for p in ([group] if isinstance(group, str) else group)]
+        parents = {maker[path].name: maker[path] for path in paths}
+        for parent in parents.values():  # a selection comes before the splits that it makes
+            visit(parent)
+        beyond = set().union(*(above[name] for name in parents), set())
+        above[node.name] = beyond | set(parents)
+        found.update({(p.stage, node.stage): None for name, p in parents.items() if name not in beyond})
+
+    for nodes in plan.nodes.values():
+        for node in nodes.values():
+            visit(node)
+    return [list(edge) for edge in found]
+
+
+def described(case: Case) -> dict[str, Any]:
+    """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
+    scenario = case.scenario
+    method = scenario.methods[case.method]
+    variant = {"variant": method.options["variant"]} if "variant" in method.options else {}
+    return {
+        "scenario": scenario.name,
+        "setting": scenario.setting,
+        "axes": scenario.axes,
+        "protocol": scenario.protocol.name,
+        "method": case.method,
+        "plugin": method.name,
+        "facts": _facts(scenario) | variant,
+    }
+
+
+def caption(kind: str) -> str:
+    """How to read a display of this kind, and what would look wrong; "" if nothing was written."""
+    path = CAPTIONS / f"{kind}.rst"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def code(script: str, *more: Path) -> str:
+    """Digest of a script and what it imports, so that an edit draws anew what it may change."""
+    return source.digest(source.SCRIPTS / f"{script}.py", *more)[:10]
+
+
+def _headline(plan: Plan) -> dict[str, Any]:
+    return {
+        "name": "headline",
+        "title": f"Study {plan.study.name}: what is left to find",
+        "table": None,
+        "cases": _cases(plan, None),
+        "caption": caption("headline"),
+    }
+
+
+def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
+    return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
+
+
+def _facts(scenario: Scenario) -> dict[str, Any]:
+    """Data, model, protocol options and privacy budget. A number that JSON lacks becomes text."""
+    privacy = {"epsilon": "inf"}
+    if scenario.recipe.dp is not None:
+        privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
+    options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
+    facts = {**options, **privacy, "dataset": scenario.data.name, "model": scenario.model.name}
+    return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+
+
+def _settings(scenario: Scenario) -> dict[str, Any]:
+    """A scenario in full, as it was understood."""
+    made = {
+        "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
+        "model": {"name": scenario.model.name, **scenario.model.options},
+        "recipe": scenario.recipe.model_dump(mode="json"),
+    }
+    return {
+        "scenario": scenario.name,
+        "setting": scenario.setting,
+        **({} if _imported(scenario) else made),
+        "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
+        "methods": {name: {"name": m.name, **m.options} for name, m in scenario.methods.items()},
+        "attacks": {name: {"name": a.name, **a.options} for name, a in scenario.attacks.items()},
+    }
+
+
+def _imported(scenario: Scenario) -> bool:
+    """Whether its models came from elsewhere, so that nothing is known of how they were made and at which cost."""
+    return scenario.protocol.name == "external"
+
+
+def _drawn_from(kind: str, case: Case) -> dict[str, Any]:
+    if kind == "roc" and case.scores:
+        return {"data": case.data, "splits": case.splits, "scores": case.scores}
+    if kind == "samples" and len(case.originals) == len(case.unlearned):
+        return {"data": case.data, "splits": case.splits, "originals": case.originals, "unlearned": case.unlearned}
+    if kind == "phi":
+        return {"data": case.data, "splits": case.splits, "unlearned": case.unlearned}
+    return {}
+
+
+def _near(path: str) -> str:
+    """A path as it is typed here: relative where it lies below the working directory, quoted where it must be."""
+    near = os.path.relpath(path)
+    return shlex.quote(str(path) if near.startswith("..") else near)
+
+
+def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
+    return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
+
+
+def _judged(case: Case) -> dict[str, str]:
+    """Stage → ledger entry of the jobs that judge a case."""
+    files = {"attack": case.scores, "metrics": case.metrics}
+    return {stage: _spec(path) for stage, path in files.items() if path}
+
+
+def _spec(path: str) -> str:
+    return str(Path(path).with_name("spec.json"))

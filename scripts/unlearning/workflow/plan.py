@@ -1,0 +1,362 @@
+"""Study → nodes: what has to be made, from what, under which name.
+
+The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
+parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
+touches, reverting it finds the old files again, and two studies share what is equal. Pure: nothing is
+imported from torch, no artifact is read.
+"""
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unlearning.plugins import registry, source
+from unlearning.study import selecting
+from unlearning.study.schema import PAPER_SET, PLACES, STAGES, Plugin, Scenario, Study
+
+ROOT = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
+
+    stage: str
+    name: str
+    settings: dict[str, Any]
+    inputs: dict[str, str | list[str]]
+    outputs: dict[str, str]
+    place: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
+
+    scenario: Scenario
+    method: str
+    metrics: str
+    scores: str | None
+    unlearned: list[str]
+    originals: list[str]
+    splits: list[str]
+    data: str
+
+
+@dataclass
+class Plan:
+    """All nodes by stage and name, and the cases that tables and figures show."""
+
+    study: Study
+    nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
+    cases: list[Case] = field(default_factory=list)
+    _codes: dict[tuple, str] = field(default_factory=dict)
+
+    def node(self, stage: str, name: str) -> Node:
+        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
+        return self.nodes[stage][name]
+
+    def code(self, script: str, chosen: tuple[tuple[str, str, str | None], ...]) -> str:
+        """Digest of a stage's script and of the plug-in files (kind, name, file) it will load."""
+        if (script, chosen) not in self._codes:
+            files = (registry.source_file(*plugin) for plugin in chosen)
+            self._codes[script, chosen] = source.digest(source.SCRIPTS / f"{script}.py", *files)
+        return self._codes[script, chosen]
+
+    def __len__(self) -> int:
+        return sum(len(nodes) for nodes in self.nodes.values())
+
+    def specs(self) -> list[str]:
+        """The spec files of all nodes, stage by stage."""
+        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+
+
+def make(study: Study) -> Plan:
+    """The plan of a study."""
+    plan = Plan(study)
+    for scenario in study.scenarios:
+        _Scenario(plan, scenario).add()
+    return plan
+
+
+def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
+    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
+    keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
+    text = json.dumps([code, settings, keys], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@functools.cache
+def _read(text: str) -> dict[str, Any]:
+    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
+    return json.loads(text)
+
+
+def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (files,) if isinstance(files, str) else files
+
+
+class _Scenario:
+    """Adds the nodes of one scenario."""
+
+    def __init__(self, plan: Plan, scenario: Scenario) -> None:
+        self.plan, self.study, self.scenario = plan, plan.study, scenario
+        self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+
+    def add(self) -> None:
+        """Data, then every batch of models and what the methods make of it, then scores and metrics."""
+        scenario = self.scenario
+        if hasattr(self.protocol, "populations"):
+            return self._add_imported()
+        data = self._data()
+        batches, selection = self._batches(data), self._selected
+        unlearned = {
+            name: [train if plugin.name == "none" else self._unlearn(data, splits, train, plugin)
+                   for splits, train in batches]
+            for name, plugin in scenario.methods.items()
+        }  # fmt: skip
+        references = [unlearned[name] for name in self._references() if name in unlearned]
+        for method, made in unlearned.items():
+            self._score(data, batches, method, made, references, selection)
+        return None
+
+    def selection(self) -> Node:
+        """Verdicts of this scenario's models on every sample, and what it takes to get them."""
+        data, metric = self._data(), self.protocol.SELECTS
+        batches = self._batches(data)
+        return self._node(
+            "selection", batches[0][1].name.rsplit("-", 2)[0],
+            {"metric": metric, "options": self.scenario.metrics[metric]},
+            {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
+            {"data": "data", "splits": "membership", "originals": "logits"},
+            ("selection.npz",), (Plugin(metric, None, {}),), ("metrics",),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _selected(self) -> list[Node]:
+        """The selection by which this scenario chooses its samples, if it does."""
+        chosen = selecting.source(self.scenario, self.study.scenarios)
+        return [_Scenario(self.plan, chosen).selection()] if chosen else []
+
+    def _batches(self, data: Node) -> list[tuple[Node, Node]]:
+        """Memberships and models of every batch."""
+        return [self._batch(data, population, blocks) for population, blocks in self._blocks()]
+
+    def _node(
+        self,
+        stage: str,
+        label: str,
+        settings: dict[str, Any],
+        inputs: dict[str, list[Node]],
+        files: dict[str, str | tuple[str, ...]],
+        outputs: tuple[str, ...],
+        chosen: tuple[Plugin, ...] = (),
+        kinds: tuple[str, ...] = (),
+        place: dict[str, Any] | None = None,
+    ) -> Node:
+        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
+        plugin_files = tuple((kind, p.name, p.file) for kind, p in zip(kinds, chosen, strict=True))
+        code = self.plan.code(stage, plugin_files)
+        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
+        name = f"{label}-{key(code, settings, parents)}"
+        nodes = self.plan.nodes[stage]
+        if name not in nodes:
+            folder = f"{ROOT}/{stage}/{name}"
+            paths = {
+                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
+                for role, group in inputs.items()
+            }
+            nodes[name] = Node(
+                # In the order of the key: Snakemake takes settings in another order for other settings.
+                stage, name, _read(json.dumps(settings, sort_keys=True)),
+                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
+                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                place or {},
+            )  # fmt: skip
+        return nodes[name]
+
+    def _data(self) -> Node:
+        chosen = self.scenario.data
+        use = self.scenario.use.model_dump(mode="json")
+        options = {k: v for k, v in chosen.options.items() if k not in PLACES}
+        settings = {"source": chosen.name, "options": options, "use": use, "seed": self.study.seed}
+        if "path" in chosen.options:
+            settings["content"] = source.fingerprint(Path(chosen.options["path"]))
+        label = chosen.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
+        label += f"-size{use['size']:g}" if use["size"] is not None else ""
+        return self._node(
+            "data", label, settings, {}, {},
+            ("data.npz",), (chosen,), ("data",),
+            place={"file": chosen.file, **{k: v for k, v in chosen.options.items() if k in PLACES}},
+        )  # fmt: skip
+
+    def _blocks(self) -> list[tuple[str, list[int]]]:
+        """(population, block numbers) of every batch."""
+        options = self.protocol.Options(**self.scenario.protocol.options)
+        size = self.study.batch
+        return [
+            (population, list(range(start, min(start + size, count))))
+            for population, count in self.protocol.blocks(options).items()
+            for start in range(0, count, size)
+        ]
+
+    def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
+        """The memberships of one batch and the models trained on them."""
+        scenario = self.scenario
+        # How many blocks there are is no part of a block's name, so that more blocks rename nothing; what another
+        # scenario is called is none either, its selection is.
+        unnamed = (*self.protocol.COUNTS, "select_from")
+        options = {k: v for k, v in scenario.protocol.options.items() if k not in unnamed}
+        base = data.name.rsplit("-", 1)[0]
+        where = f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
+        splits = self._node(
+            "splits", f"{base}-{scenario.protocol.name}-{where}",
+            {"protocol": scenario.protocol.name, "options": options, "population": population, "blocks": blocks,
+             "seed": self.study.seed},
+            {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
+            ("membership.npz",), (scenario.protocol,), ("protocols",), place={"file": scenario.protocol.file},
+        )  # fmt: skip
+        recipe = scenario.recipe.model_dump(mode="json")
+        train = self._node(
+            "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
+            {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
+             "gradients": self._gradients()},
+            {"data": [data], "splits": [splits]}, {"data": "data", "splits": "membership"},
+            ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
+            place={"file": scenario.model.file},
+        )  # fmt: skip
+        return splits, train
+
+    def _references(self) -> tuple[str, ...]:
+        """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
+        also = set(self.scenario.metrics) - set(self.protocol.METRICS)
+        return self.protocol.REFERENCES or (("retrain", "retrain_control") if also else ())
+
+    def _gradients(self) -> bool | str:
+        """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
+
+        def needed(kind: str, *plugin: str | None) -> bool:
+            return registry.constant(registry.source_file(kind, *plugin), "NEEDS") == "squared_norms"
+
+        if any(needed("attacks", attack.name, attack.file) for attack in self.scenario.attacks.values()):
+            return "all"
+        return self.protocol.GRADIENTS or any(needed("metrics", name) for name in self.scenario.metrics)
+
+    def _unlearn(self, data: Node, splits: Node, train: Node, method: Plugin) -> Node:
+        settings = {**train.settings, "method": method.name, "method_options": method.options}
+        if "file" in method.options:
+            settings["method_code"] = source.digest(Path(method.options["file"]))
+        return self._node(
+            "unlearn", f"{train.name.rsplit('-', 1)[0]}-{method.name}", settings,
+            {"data": [data], "splits": [splits], "trained": [train]},
+            {"data": "data", "splits": "membership", "trained": "models"},
+            ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
+            place={"file": self.scenario.model.file, "method_file": method.file},
+        )  # fmt: skip
+
+    def _score(
+        self,
+        data: Node,
+        batches: list[tuple[Node, Node]],
+        method: str,
+        made: list[Node],
+        references: list[list[Node]],
+        selection: list[Node],
+    ) -> None:
+        scenario, study = self.scenario, self.study
+        splits, trains = [s for s, _ in batches], [t for _, t in batches]
+        plugin = scenario.methods[method]
+        label = f"{trains[0].name.rsplit('-', 2)[0]}-{plugin.name}"
+        read = {"data": [data], "splits": splits, "originals": trains, "unlearned": made}
+        roles = {
+            "data": "data",
+            "splits": "membership",
+            "originals": "logits",
+            "unlearned": "logits",
+            "scores": "scores",
+            "retrained": "logits",
+            "control": "logits",
+            "selection": "selection",
+        }
+        compared = dict(zip(("retrained", "control"), references, strict=False))
+        scores = None
+        if self.protocol.ATTACKED or scenario.attacks:
+            attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
+            own = {"own_rows": True} if getattr(self.protocol, "OWN_ROWS", False) else {}
+            scores = self._node(
+                "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
+                tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
+                place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
+            )  # fmt: skip
+        wanted = tuple(Plugin(name, None, {}) for name in scenario.metrics)
+        metrics = self._node(
+            "metrics", label,
+            {
+                "metrics": dict(scenario.metrics),
+                "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
+                "bootstrap": study.bootstrap, "seed": study.seed,
+            },
+            {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
+            ("metrics.csv",),
+            wanted, ("metrics",) * len(wanted),
+        )  # fmt: skip
+        self.plan.cases.append(
+            Case(
+                scenario, method, metrics.outputs["metrics"], scores.outputs["scores"] if scores else None,
+                [n.outputs["logits"] for n in made], [n.outputs["logits"] for n in trains],
+                [n.outputs["membership"] for n in splits], data.outputs["data"],
+            )
+        )  # fmt: skip
+
+    def _add_imported(self) -> None:
+        """Populations of models that came from elsewhere, then scores and metrics of every method."""
+        scenario = self.scenario
+        options, named = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
+        for method in named:
+            found = self.protocol.populations(options, method, named)
+            self._score_imported(method, {part: self._import(method, *one) for part, one in found.items()})
+
+    def _import(self, method: str, kind: str, files: dict[str, Path]) -> Node:
+        own = f"{method}-{kind}" if kind in self.protocol.OWN else kind
+        content = {name: source.fingerprint(path) for name, path in files.items()}
+        return self._node(
+            "external", f"{self.scenario.protocol.name}-{own}", {"population": kind, "content": content}, {}, {},
+            ("data.npz", "membership.npz", "logits.npz"),
+            place={"files": {name: str(path) for name, path in files.items()}},
+        )  # fmt: skip
+
+    def _score_imported(self, method: str, made: dict[str, Node]) -> None:
+        scenario, study = self.scenario, self.study
+        label = f"{scenario.protocol.name}-{method}"
+        roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
+        asked = [part for part in ("target", "shadow", "shadow_original") if part in made]
+        attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
+        scores = [self._node(
+            "attack", label, {"attacks": attacks, "populations": asked, "seed": study.seed},
+            {"populations": [made[part] for part in asked]}, roles, ("scores.parquet",),
+            tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
+            place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
+        )] if attacks else []  # fmt: skip
+        metric, *others = self.protocol.METRICS
+        metrics = self._node(
+            "metrics", label,
+            {
+                "metrics": {metric: scenario.metrics[metric]},
+                "options": {name: scenario.metrics[name] for name in others},
+                "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
+                "populations": list(made), "bootstrap": study.bootstrap, "seed": study.seed,
+            },
+            {"populations": list(made.values()), "scores": scores, "reasons": scores}, roles, ("metrics.csv",),
+            (Plugin(metric, None, {}),), ("metrics",),
+        )  # fmt: skip
+        target, original = made["target"].outputs, made.get("original")
+        self.plan.cases.append(
+            Case(
+                scenario, method, metrics.outputs["metrics"], scores[0].outputs["scores"] if scores else None,
+                [target["logits"]], [original.outputs["logits"]] if original else [],
+                [target["membership"]], target["data"],
+            )
+        )  # fmt: skip

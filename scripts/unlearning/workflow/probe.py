@@ -1,0 +1,128 @@
+"""Measures on this machine what a row costs: short runs of everything that a study will do, on its own data.
+
+Training runs on few rows, then on more, then for more epochs, a method with all its options on few rows and then on
+more, until a run is long enough to be believed. Nothing is left behind.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from unlearning.bank.bank import Bank
+from unlearning.bank.streams import Rows
+from unlearning.plugins import registry
+from unlearning.workflow.job_sizes import Draws
+from unlearning.workflow.open_bank import device, gradient_norms, open_bank
+
+#: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
+ENOUGH, FIRST, GROWTH = 0.3, 4, 4
+
+#: So many models share a GPU, at least where a job has them.
+TOGETHER = 8
+
+
+def measure(node: dict, draws: Draws) -> tuple[dict, str]:
+    """The rate of the kind of job that ``node`` (of `forecast.nodes`) is: seconds per row (step, answer, norm) and
+    bytes of a model. And a note: a method that fails on few rows of untrained models counts as training all over."""
+    settings = node["settings"]
+    bank, membership = _open(node, draws)
+    forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
+    note, method = "", settings.get("method")
+    if method in (None, "retrain"):
+        step = per_row(_training(everything), bank, len(everything), bank.recipe.epochs)
+    else:
+        try:
+            step = per_row(_method(node, forget, retain), bank, len(everything))
+        except Exception as error:
+            note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
+            step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
+    norm = 0.0
+    if settings["gradients"] and len(forget):
+        norm = per_row(lambda own, rows: gradient_norms(own, cut(forget, rows)), bank, len(forget))
+    answer = per_row(lambda own, rows: own.logits(np.arange(rows)), bank, len(bank.x))
+    weights, statistics = (sum(v[0].nbytes for v in s.values()) for s in (bank.parameters, bank.buffers))
+    size = weights * (2 if bank.recipe.record_updates and method != "retrain" else 1) + statistics
+    return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
+
+
+def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1) -> float:
+    """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
+    they are many in whole ``epochs``, so many times."""
+    count = min(FIRST, rows)
+    timed(run, bank, count)  # The first run pays for what happens once.
+    spent = timed(run, bank, count)
+    while spent < ENOUGH and count < rows * epochs:
+        count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
+        spent = timed(run, bank, count)
+    return spent / count / len(bank)
+
+
+def timed(run: Callable[[Bank, int], object], bank: Bank, rows: int) -> float:
+    """Seconds: on a CPU those of this process, so that others do not count; else until the device has done it all."""
+    own, clock = bank.copy(), time.process_time if bank.device == "cpu" else time.perf_counter
+    began = clock()
+    run(own, rows)
+    if bank.device != "cpu":
+        torch.cuda.synchronize()
+    return clock() - began
+
+
+def name() -> str:
+    """The GPU's name, or where there is none, "cpu"."""
+    return torch.cuda.get_device_name() if device() == "cuda" else device()
+
+
+def cut(rows: Rows, count: int) -> Rows:
+    """The first rows of every model, all if there are fewer."""
+    return Rows(rows.index[:, :count])
+
+
+def _open(node: dict, draws: Draws):
+    """An untrained bank of as many models as step together, and their memberships."""
+    ((data,), (splits,)) = node["after"]["data"], node["after"]["splits"]
+    membership = draws.membership(splits)
+    if node["stage"] == "train":
+        membership = membership[membership.originals()[0]]
+    samples, most = draws.data(data), len(membership.seed)
+    alone = open_bank(samples, membership[:1], node["settings"], node["place"])
+    together = len(set(alone.engine.groups(most)[0]))
+    held = membership[: together if device() == "cpu" else max(together, TOGETHER)]
+    bank = open_bank(samples, held, node["settings"], node["place"])
+    if bank.recipe.record_updates:
+        bank.updates = {name: torch.zeros_like(value) for name, value in bank.parameters.items()}
+    return bank, held
+
+
+def _training(rows: Rows) -> Callable[[Bank, int], None]:
+    """The recipe on so many of the ``rows``; if that is more than all, in epochs."""
+
+    def run(bank: Bank, count: int) -> None:
+        epochs, few = max(count // len(rows), 1), cut(rows, count)
+        recipe = bank.recipe = bank.recipe.model_copy(update={"epochs": epochs})
+        if recipe.dp is None:
+            record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
+            bank.train(few, record=record)
+            return
+        from unlearning.bank import private
+
+        # At some level of noise: the search for the right one is the same for any number of rows.
+        private.refuse(bank.model)
+        private.descend(bank, few, recipe, 1.0)
+
+    return run
+
+
+def _method(node: dict, forget: Rows, retain: Rows) -> Callable[[Bank, int], None]:
+    """The method on about so many rows of both sets together, in the proportion of its jobs."""
+    method = registry.load("methods", node["settings"]["method"], node["place"].get("method_file"))
+    options = method.Options(**node["settings"]["method_options"])
+    whole = len(forget) + len(retain)
+
+    def run(bank: Bank, rows: int) -> None:
+        # Two rows of each at least, which batch normalisation may need.
+        few = (cut(of, max(round(rows / whole * len(of)), 2)) for of in (forget, retain))
+        method.unlearn(bank, next(few), next(few), options)
+
+    return run

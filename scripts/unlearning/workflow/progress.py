@@ -1,0 +1,154 @@
+"""Says how far a run has come and how long it will take; never slows it and never stops it."""
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size. What
+#: a job takes next to the others' until one of it was measured.
+WEIGHTS = {
+    "external": 0.05, "data": 1.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9, "attack": 0.4,
+    "metrics": 0.25,
+}  # fmt: skip
+TERMINAL, FILE = 5.0, 30.0
+
+
+@dataclass
+class Watch:
+    """What is there, what is missing, and how fast the missing comes.
+
+    ``specs`` are the paths of all nodes' spec files, results/<stage>/<node>/spec.json; a node is done when
+    its spec exists. ``now`` gives seconds.
+    """
+
+    specs: list[str]
+    now: float
+    measured: dict[str, float] = field(default_factory=dict)
+    done_here: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = self.now
+        self.ready: set[str] = set()
+        self.latest = ""
+        self.look(self.now)
+        self.there = len(self.ready)
+        self.done_here = 0.0
+
+    def look(self, now: float) -> bool:
+        """Look for new files; whether anything changed. Files that are being made anew count as missing."""
+        self.now = now
+        present = {path for path in self.specs if os.path.exists(path)}
+        new = [path for path in self.specs if path in present and path not in self.ready]
+        for path in new:
+            self.measured[path] = _seconds(path)
+            self.done_here += self.measured[path]
+        changed = present != self.ready
+        self.ready = present
+        self.latest = new[-1] if new else self.latest
+        return changed
+
+    def left(self) -> float:
+        """Seconds that the rest will take at the speed so far; NaN until something was finished meanwhile."""
+        elapsed = self.now - self.started
+        if elapsed <= 0 or self.done_here <= 0:
+            return math.nan
+        return self._rest() * elapsed / self.done_here
+
+    def line(self) -> str:
+        """ "[37 of 160] train digits-noise0.2-swap-mlp · about 2 min left"."""
+        stage, label = _parts(self.latest) if self.latest else ("", "")
+        left = self.left()
+        rest = f" · {spoken(left)} left" if len(self.ready) < len(self.specs) and not math.isnan(left) else ""
+        return f"[{len(self.ready)} of {len(self.specs)}] {stage} {label}".rstrip() + rest
+
+    def _rest(self) -> float:
+        """Seconds of all missing jobs: each as jobs of its name, else of its stage, else by the stages' weights."""
+        alike: dict[tuple[str, ...], list[float]] = {}
+        for path, seconds in self.measured.items():
+            stage, label = _parts(path)
+            for group in ((stage, label), (stage,), ()):
+                total = alike.setdefault(group, [0.0, 0.0])
+                total[0] += seconds
+                total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
+        rest = 0.0
+        for path in self.specs:
+            if path not in self.ready:
+                stage, label = _parts(path)
+                group = next((g for g in ((stage, label), (stage,), ()) if g in alike), ())
+                seconds, count = alike.get(group, (1.0, 1.0))
+                rest += seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
+        return rest
+
+
+def watch(specs: list[str], *, stream: TextIO | None = None, every: float | None = None) -> threading.Thread:
+    """Print a line whenever something was finished, from a thread that ends with the process."""
+    stream = sys.stderr if stream is None else stream
+    pause = every or (TERMINAL if _is_terminal(stream) else FILE)
+    thread = threading.Thread(target=_follow, args=(list(specs), stream, pause), name="progress", daemon=True)
+    thread.start()
+    return thread
+
+
+def close(study: str, root: str | Path = "results", stream: TextIO | None = None) -> None:
+    """Print the headline of a finished study, and where its page lies."""
+    stream = sys.stderr if stream is None else stream
+    folder = Path(root) / study
+    try:
+        text = (folder / "headline.txt").read_text(encoding="utf-8").rstrip()
+        print(f"\n{text}\n\nReport: {folder / 'report.html'}\n", file=stream, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+def spoken(seconds: float) -> str:
+    """ "less than 10 s", "about 40 s", "about 3 min", "about 2 h"."""
+    if seconds < 10:
+        return "less than 10 s"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} s"
+    if seconds < 90 * 60:
+        return f"about {seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
+
+
+def _follow(specs: list[str], stream: TextIO, pause: float) -> None:
+    """Look, print, sleep; a look that takes long makes the next one later, and any trouble ends the watch."""
+    try:
+        state = Watch(specs, time.monotonic())
+        missing = len(specs) - state.there
+        if missing:
+            ready = f", {state.there} are there already" if state.there else ""
+            print(f"{missing} of {len(specs)} parts are to be made{ready}.", file=stream, flush=True)
+        while True:
+            time.sleep(pause)
+            before = time.monotonic()
+            if state.look(before) and state.latest:
+                print(state.line(), file=stream, flush=True)
+            pause = max(pause, 50 * (time.monotonic() - before))
+    except Exception:
+        return
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """(stage, label without key) of a spec's path."""
+    stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
+    return stage, node.rsplit("-", 1)[0]
+
+
+def _seconds(path: str) -> float:
+    """What the job took by its own account; 0 where the file does not say."""
+    try:
+        return max(float(json.loads(Path(path).read_text())["seconds"]["function"]), 0.0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    return bool(getattr(stream, "isatty", lambda: False)())

@@ -1,0 +1,75 @@
+"""Everything that changes how Snakemake itself behaves: two changes, each with its reason.
+
+Both change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
+other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
+"""
+
+import subprocess
+import sys
+from collections.abc import Collection
+from importlib.metadata import version
+from pathlib import Path
+
+from unlearning.workflow import forkserver
+
+#: Minor versions of Snakemake for which both changes have been checked.
+CHECKED = ("9.27",)
+
+
+def apply(workflow, special: Collection[str]) -> None:
+    """Make the changes for the run that ``workflow`` starts; ``special``: see `forkserver.start`."""
+    found = version("snakemake")
+    if ".".join(found.split(".")[:2]) not in CHECKED:
+        print(
+            f"Snakemake {found} is not one of {', '.join(CHECKED)}, so jobs start without a fork server and under "
+            "Snakemake's default limit of 100 jobs per second: slower for small studies, with the same results.",
+            file=sys.stderr,
+        )
+        return
+    lift_default_job_rate(workflow)
+    if workflow.local_exec:
+        run_scripts_in_forks(special)
+
+
+def lift_default_job_rate(workflow) -> None:
+    """Remove the default limit of 100 jobs per second; a limit that the user chose is kept.
+
+    Reason: under a limit, every wake-up of the scheduler starts one more timer that wakes it again a second later,
+    and timers never end, so a run of n jobs ends up evaluating its queue up to n times a second.
+    """
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
+
+
+def run_scripts_in_forks(special: Collection[str] = ("models",)) -> None:
+    """Have Snakemake run the Python scripts of this run in forks of a server; what a fork cannot give, as before.
+
+    Reason: Snakemake starts a shell and an interpreter for every script. There is no setting for this, so a method is
+    replaced. Jobs with a GPU, several threads, another environment or a container start as before.
+    """
+    folder = forkserver.start(special)
+    if folder is not None:
+        lead_scripts_to(folder)
+
+
+def lead_scripts_to(folder: str) -> None:
+    """Replace the method that runs a Python script by one that asks the server in ``folder`` for a fork first."""
+    from snakemake.script import PythonScript
+
+    by_itself = PythonScript.execute_script
+
+    def execute_script(self, fname: str, edit: bool = False) -> None:
+        elsewhere = self.conda_env or self.container_img or self.env_modules or self.shadow_dir or self.bench_record
+        code = None
+        if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
+            temporary = self.resources.get("tmpdir")
+            door = forkserver.DOORS[Path(fname).stem.rpartition(".")[2] in forkserver.WITH_MODELS]  # tmp….train.py
+            added = {"TMPDIR": temporary} if temporary else {}
+            code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added})
+        if code is None:
+            by_itself(self, fname, edit)
+        elif code:
+            raise subprocess.CalledProcessError(code, f"{sys.executable} {fname}")
+
+    PythonScript.execute_script = execute_script
