@@ -15,6 +15,7 @@ from unlearning.plugins import registry
 def metrics(
     metrics: str,
     settings: dict,
+    place: dict,
     data: str = "",
     splits: list[str] = (),
     originals: list[str] = (),
@@ -42,7 +43,7 @@ def metrics(
         rows = []
         for name in settings["metrics"]:
             started = time.perf_counter()
-            rows += registry.load("metrics", name).rows(case, settings)
+            rows += registry.load("metrics", name, place["files"].get(name)).rows(case, settings)
             seconds[name] = round(time.perf_counter() - started, 3)
     except NotFiniteError as error:
         rows = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}]

@@ -91,7 +91,7 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
     metric, cell = numbers.primary(case)
     if cell.empty:
         return Verdict(where, name, "", f"no number: {cell.note}")
-    value = shown(naming.meaning(metric).label, cell)
+    value = shown(naming.meaning(metric).shown, cell)
     if numbers.unchanged(case):
         return Verdict(where, name, value, "changed nothing, its models are those it was given", "bad")
     if gap := lost(numbers, case):
@@ -154,21 +154,22 @@ def _relation(to_best: str, to_none: str, best: str, alone: bool) -> tuple[str, 
 
 
 def _perfect(metric: str, retrain: Cell) -> tuple[str, str]:
-    label = naming.meaning(metric).label
+    label = naming.meaning(metric).shown
     if retrain.empty or not retrain.bounded:
         return f"not checked: {retrain.note or 'retrain has no interval'}", ""
-    if metric not in naming.IDEAL:
+    ideal = naming.ideal(metric)
+    if ideal is None:
         return f"not checked: no value of {label} is the right one for retrained models", ""
-    if retrain.low - 1e-9 <= naming.IDEAL[metric] <= retrain.high + 1e-9:
-        return f"retrain reads {shown(label, retrain)}, which holds {naming.IDEAL[metric]:g}, as it must", "good"
+    if retrain.low - 1e-9 <= ideal <= retrain.high + 1e-9:
+        return f"retrain reads {shown(label, retrain)}, which holds {ideal:g}, as it must", "good"
     return (
-        f"{shown(label, retrain)} misses {naming.IDEAL[metric]:g}: attacks find what retrained models never saw",
+        f"{shown(label, retrain)} misses {ideal:g}: attacks find what retrained models never saw",
         "bad",
     )
 
 
 def _agree(metric: str, retrain: Cell, control: Cell) -> tuple[str, str]:
-    label = naming.meaning(metric).label
+    label = naming.meaning(metric).shown
     if not (retrain.bounded and control.bounded):
         return "not checked: it needs the method retrain and controls switched on", ""
     if compare(metric, retrain, control) == "like":
@@ -177,7 +178,7 @@ def _agree(metric: str, retrain: Cell, control: Cell) -> tuple[str, str]:
 
 
 def _power(metric: str, none: Cell, best: Cell) -> tuple[str, str]:
-    label, relation = naming.meaning(metric).label, compare(metric, none, best)
+    label, relation = naming.meaning(metric).shown, compare(metric, none, best)
     if not relation:
         return "not checked: it needs the methods none and retrain", ""
     if relation == "worse":

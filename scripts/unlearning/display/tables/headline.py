@@ -8,35 +8,8 @@ from unlearning.display.lookup import Cell, Numbers, missing
 from unlearning.display.page import sentences
 from unlearning.display.tables import formats
 from unlearning.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
+from unlearning.plugins.declarations import Column
 
-#: (metric, own setting, head, group, whether the interval is shown)
-COLUMNS = (
-    ("q", "", "Q", "", True),
-    ("q_crossfit", "", "Q, cross-fitted", "", True),
-    ("ic_score", "", "IC score", "", True),
-    ("forgetting_quality_over_null", "", "F / F₀", "", True),
-    ("forgetting_quality", "", "F", "", True),
-    ("score", "", "final score", "", True),
-    ("privacy_auc", "", "privacy AUC", "", True),
-    ("efficacy_auc", "", "efficacy AUC", "", True),
-    ("efficacy_median", "", "median efficacy", "", True),
-    ("highly_memorized", "", "vulnerable", "", False),
-    ("less_memorized", "", "protected", "", False),
-    ("mia_score", "", "MIA score", "", False),
-    ("accuracy", "role=forget", "forget", "accuracy", False),
-    ("accuracy", "role=heldout", "heldout", "accuracy", False),
-    ("accuracy", "role=retain", "retain", "accuracy", False),
-    ("accuracy", "role=test", "test", "accuracy", False),
-)
-#: Numbers of other systems that models of swapped pairs may be asked for besides; tables of their own show these.
-BESIDES = (
-    "forgetting_quality_over_null",
-    "forgetting_quality",
-    "score",
-    "privacy_auc",
-    "efficacy_auc",
-    "efficacy_median",
-)
 READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
 ACCURACIES = "forget, heldout, retain, test: accuracy on samples to forget, never seen, kept, of the test part."
 WIDTH = 100
@@ -61,24 +34,32 @@ def sheet(numbers: Numbers, cases: list[dict], *, brief: bool = False) -> Sheet:
     """
     have = {(row["metric"], row["setting"]) for case in cases for row in numbers.of(case)}
     known = {metric for metric, _ in have}
-    if any(case["protocol"] == "swap" for case in cases) and "q" in known:
-        known -= set(BESIDES)
-    chosen = [column for column in COLUMNS if column[0] in known and (column[:2] in have or not column[1])]
-    found = {column: [numbers.cell(case, column[0], setting=column[1]) for case in _order(cases)] for column in chosen}
-    # What is empty throughout says less than its absence; if nothing has a number, the reasons stay.
+    paired = any(case["protocol"] == "swap" for case in cases) and "q" in known
+    chosen = [
+        (metric, column)
+        for metric, column in naming.columns()
+        if metric in known
+        and ((metric, column.setting) in have or not column.setting)
+        and not (paired and column.besides)
+    ]
+    found = {
+        (metric, column): [numbers.cell(case, metric, setting=column.setting) for case in _order(cases)]
+        for metric, column in chosen
+    }
+    # Drop columns without any value; if no column has one, keep them for their reasons.
     chosen = [column for column in chosen if not all(cell.empty for cell in found[column])] or chosen
     table = [(case, [found[column][i] for column in chosen]) for i, case in enumerate(_order(cases))]
     digits = [decimals(cells[i] for _, cells in table) for i in range(len(chosen))]
     lines, records = [], []
     for case, cells in table:
         shown = [
-            _entry(cell, digits[i], bare=not column[4] or (brief and i > 0))
-            for i, (cell, column) in enumerate(zip(cells, chosen, strict=True))
+            _entry(cell, digits[i], bare=not column.interval or (brief and i > 0))
+            for i, (cell, (_, column)) in enumerate(zip(cells, chosen, strict=True))
         ]
         flags = _flags(numbers, case)
         lines.append(Line(naming.method(case["method"]), tuple(shown), flags, lookup.label(lookup.place(case))))
-        records += [_record(case, cell, column) for cell, column in zip(cells, chosen, strict=True)]
-    heads = tuple(Head(head, group) for _, _, head, group, _ in chosen)
+        records += [_record(case, cell, *which) for cell, which in zip(cells, chosen, strict=True)]
+    heads = tuple(Head(column.head, column.group) for _, column in chosen)
     reading = how_to_read(chosen[0][0]) if chosen else ""
     return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
 
@@ -94,7 +75,7 @@ def along(numbers: Numbers, cases: list[dict]) -> Sheet:
         shown = [found.get((where, name), ("", missing("")))[1] for where in places]
         flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c))
         lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in shown), tuple(flags)))
-    name = naming.meaning(metric).label if metric else "no number"
+    name = naming.meaning(metric).shown if metric else "no number"
     title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
     axes = list(cases[0]["axes"])
     if len(axes) == 1:
@@ -124,7 +105,7 @@ def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
 def how_to_read(metric: str) -> str:
     """One line that says what the extremes of a metric mean."""
     known = naming.meaning(metric)
-    return READ if metric == "q" else f"{known.label}: {known.reading}" if known.reading else ""
+    return READ if metric == "q" else f"{known.shown}: {known.reading}" if known.reading else ""
 
 
 def _fitting(block: Sheet, width: int) -> str:
@@ -173,9 +154,9 @@ def _flags(numbers: Numbers, case: dict) -> tuple[str, ...]:
     return (BROKEN,) if sentences.lost(numbers, case) else ()
 
 
-def _record(case: dict, cell: Cell, column: tuple) -> dict:
+def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
     who = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
-    metric = ";".join(filter(None, (column[0], cell.setting or column[1])))
+    metric = ";".join(filter(None, (metric, cell.setting or column.setting)))
     values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
     note = "; ".join(filter(None, (lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
     return {**who, "attack": cell.attack, "metric": metric, **values, "note": note}
