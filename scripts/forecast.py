@@ -17,7 +17,7 @@ from unlearning.study.schema import STAGES
 from unlearning.workflow import forecast as arithmetic
 from unlearning.workflow import forkserver
 from unlearning.workflow.job_sizes import Draws
-from unlearning.workflow.plan import ROOT
+from unlearning.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0

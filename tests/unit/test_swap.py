@@ -142,7 +142,7 @@ def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
     rng = np.random.default_rng(7)
     forget = np.arange(120)[None] < 50
     score = rng.normal(size=(1, 120)) + forget
-    part = separation.auc(score=score, forget=forget.astype(float), heldout=(~forget).astype(float))
+    part = separation.auc(score=score, positive=forget.astype(float), negative=(~forget).astype(float))
     found = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
     plain = stats.auc(score=score[0], positive=forget[0])
     assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-12)

@@ -85,11 +85,6 @@ class Membership:
         """What each model keeps: bool [models, samples]."""
         return self.train & ~self.forget
 
-    def roles(self, part: np.ndarray) -> dict[str, np.ndarray]:
-        """The four roles of a sample, each bool [models, samples]; ``part`` marks the official test part."""
-        test = np.broadcast_to(part == 1, self.train.shape)
-        return {"retain": self.retain, "forget": self.forget, "heldout": self.heldout, "test": test}
-
     def trained_labels(self, y: np.ndarray) -> np.ndarray:
         """Labels as the models saw them: [samples], or [models, samples] if the protocol changed some."""
         return y if self.labels is None else self.labels

@@ -1,6 +1,5 @@
 """Losses of one model or of many at once: leading dimensions are free, one value per sample comes back."""
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,10 +15,3 @@ def distillation(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> T
     student = functional.log_softmax(logits / temperature, -1)
     target = functional.log_softmax(teacher / temperature, -1)
     return temperature**2 * (target.exp() * (target - student)).sum(-1)
-
-
-def phi(logits: Tensor, labels: Tensor) -> Tensor:
-    """Logit-scaled confidence z_y − log Σ_{c≠y} exp z_c: [..., batch, classes] → [..., batch]."""
-    own = logits.gather(-1, labels.unsqueeze(-1))
-    others = logits.scatter(-1, labels.unsqueeze(-1), -torch.inf)
-    return own.squeeze(-1) - others.logsumexp(-1)

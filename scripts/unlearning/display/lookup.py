@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unlearning.display import naming
 
@@ -153,11 +153,6 @@ def methods(cases: list[dict]) -> list[str]:
 def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:
     """The case of a method in a scenario, or None."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
-
-
-def without_note(cell: Cell) -> Cell:
-    """The same number with nothing said about it."""
-    return replace(cell, note="")
 
 
 def _within(setting: str, case: str) -> str | None:

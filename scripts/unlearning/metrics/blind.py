@@ -165,7 +165,7 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
     one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
-    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, forget=one, heldout=other)]
+    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, positive=one, negative=other)]
     # the folds play the models: the same classifier on samples of its own
     combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
     estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))

@@ -46,8 +46,7 @@ QUANTITIES = (
 class Options(Settings):
     """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
     ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
-    halves for the null; ``confidence`` of the lower bounds; ``time_limit``: the share of the retraining time
-    above which the competition rejects a method.
+    halves for the null; ``confidence`` of the lower bounds.
     """
 
     rule: Literal["exact", "grid"] = "exact"
@@ -58,21 +57,18 @@ class Options(Settings):
     groups: int = Field(default=16, ge=2)
     splits: int = Field(default=2, ge=1)
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    time_limit: float = Field(default=0.2, gt=0)
 
 
 @dataclass(frozen=True)
 class Models:
     """What the score reads of one population.
 
-    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models]; ``seconds``
-    float [models], what one model cost to unlearn or to retrain. All but phi may be None.
+    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models] or None.
     """
 
     phi: np.ndarray
     retain_accuracy: np.ndarray | None = None
     test_accuracy: np.ndarray | None = None
-    seconds: np.ndarray | None = None
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
@@ -117,7 +113,7 @@ def evaluate(
     options: Options,
     rng: np.random.Generator,
 ) -> list[dict]:
-    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios, time ratio and the final score.
+    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
     compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ divides an F of
@@ -234,7 +230,7 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng) -> tuple[np.nda
 
 
 def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: Options) -> list[dict]:
-    """RA and TA of unlearned over retrained models, the time ratio, and F · RA · TA."""
+    """RA and TA of unlearned over retrained models, and F · RA · TA."""
     kept = _kept(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
     ratios, rows = {}, []
@@ -254,7 +250,6 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
                 bounds=(0.0, np.inf),
             )
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
-    time, slow = _time(unlearned.seconds, retrained.seconds, options)
     if len(ratios) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
@@ -263,29 +258,9 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
             per_model=np.stack(list(ratios.values()), axis=1),
             combine=lambda f, ra, ta: f * ra * ta,
             n=h.shape[1],
-            note=slow,
             bounds=(0.0, np.inf),
         )
-    return [*rows, row(metric="time_ratio", estimate=time), row(metric="score", setting=setting, estimate=score)]
-
-
-def _time(unlearned, retrained, options: Options) -> tuple[Estimate, str]:
-    """Seconds per unlearned over seconds per retrained model, and what the competition makes of it."""
-    if unlearned is None or retrained is None:
-        return stats.empty(n=0, note="no times were given"), "time limit not checked"
-    kept = _kept(len(unlearned), len(retrained), options)
-    ratio = np.array([[unlearned[keep_u].mean() / retrained[keep_r].mean()] for keep_u, keep_r in kept])
-    limit = f"{options.time_limit:.0%} of the retraining time"
-    slow = f"slower than {limit}: the competition rejects it" if ratio[0, 0] > options.time_limit else ""
-    estimate = jackknife.estimate(
-        per_sample=np.empty((len(kept), 0, 1)),
-        per_model=ratio,
-        combine=lambda x: x,
-        n=min(len(unlearned), len(retrained)),
-        note=slow,
-        bounds=(0.0, np.inf),
-    )
-    return estimate, slow
+    return [*rows, row(metric="score", setting=setting, estimate=score)]
 
 
 def _bound_rows(u, r, options: Options, rng) -> list[dict]:

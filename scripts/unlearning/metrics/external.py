@@ -90,13 +90,13 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     )
     n = len(rules.columns)
     phi = phi[:, rules.columns]
-    part = separation.auc(score=phi, forget=rules.forget, heldout=rules.heldout)
+    part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
     reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
     (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
     found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
-        estimate = readings.tpr_at_fpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
+        estimate = readings.mean_tpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
         found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
     return found
 

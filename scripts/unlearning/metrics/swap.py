@@ -198,7 +198,7 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         keys = [("auc", ""), ("mia_score", ""), *(("tpr_at_fpr", setting) for setting in settings.values())]
         return [row(attack=name, metric=metric, setting=s, estimate=nothing) for metric, s in keys]
     per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
-    sides = {"score": score, "forget": rules.forget, "heldout": rules.heldout}
+    sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
 
     def read(part: crossed.Part, pair: int | None = None) -> stats.Estimate:
         reduced = crossed.combine([part], split=rules.split)

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable
 
 from unlearning.study.schema import STAGES
-from unlearning.workflow.plan import Plan
+from unlearning.workflow.nodes import Plan
 from unlearning.workflow.progress import WEIGHTS
 
 #: Stages whose jobs hold models.

@@ -8,7 +8,7 @@ from typing import Any
 
 from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
-from unlearning.workflow.plan import Case, Node, Plan
+from unlearning.workflow.nodes import Case, Node, Plan
 
 CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
 

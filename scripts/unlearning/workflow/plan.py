@@ -1,77 +1,17 @@
-"""Study → nodes: what has to be made, from what, under which name.
+"""Study → nodes: what has to be made, from what, under which name (`workflow.nodes`).
 
-The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
-parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
-touches, reverting it finds the old files again, and two studies share what is equal. Pure: nothing is
-imported from torch, no artifact is read.
+Pure: nothing is imported from torch, no artifact is read.
 """
 
 import functools
-import hashlib
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unlearning.plugins import registry, source
 from unlearning.study import selecting
-from unlearning.study.schema import PAPER_SET, PLACES, STAGES, Plugin, Scenario, Study
-
-ROOT = "results"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
-
-    stage: str
-    name: str
-    settings: dict[str, Any]
-    inputs: dict[str, str | list[str]]
-    outputs: dict[str, str]
-    place: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
-
-    scenario: Scenario
-    method: str
-    metrics: str
-    scores: str | None
-    unlearned: list[str]
-    originals: list[str]
-    splits: list[str]
-    data: str
-
-
-@dataclass
-class Plan:
-    """All nodes by stage and name, and the cases that tables and figures show."""
-
-    study: Study
-    nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
-    cases: list[Case] = field(default_factory=list)
-    _codes: dict[tuple, str] = field(default_factory=dict)
-
-    def node(self, stage: str, name: str) -> Node:
-        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
-        return self.nodes[stage][name]
-
-    def code(self, script: str, chosen: tuple[tuple[str, str, str | None], ...]) -> str:
-        """Digest of a stage's script and of the plug-in files (kind, name, file) it will load."""
-        if (script, chosen) not in self._codes:
-            files = (registry.source_file(*plugin) for plugin in chosen)
-            self._codes[script, chosen] = source.digest(source.SCRIPTS / f"{script}.py", *files)
-        return self._codes[script, chosen]
-
-    def __len__(self) -> int:
-        return sum(len(nodes) for nodes in self.nodes.values())
-
-    def specs(self) -> list[str]:
-        """The spec files of all nodes, stage by stage."""
-        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+from unlearning.study.schema import PAPER_SET, PLACES, Plugin, Scenario, Study
+from unlearning.workflow.nodes import ROOT, Case, Node, Plan, key
 
 
 def make(study: Study) -> Plan:
@@ -80,13 +20,6 @@ def make(study: Study) -> Plan:
     for scenario in study.scenarios:
         _Scenario(plan, scenario).add()
     return plan
-
-
-def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
-    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
-    keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
-    text = json.dumps([code, settings, keys], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 @functools.cache
