@@ -3,7 +3,6 @@
 import re
 
 import fields
-
 from workplace import ROOT
 
 
