@@ -23,7 +23,10 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 
 def follow(page: Path, folder: Path) -> None:
-    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests."""
+    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests.
+
+    A command that is followed by a block with the title "answer" has to fail with that line; … stands for anything.
+    """
     tools = folder / ".tools"
     tools.mkdir(exist_ok=True)
     for name, line in {"uv": 'shift\nexec "$@"', "python": f'exec "{sys.executable}" "$@"',
@@ -32,7 +35,8 @@ def follow(page: Path, folder: Path) -> None:
         (tools / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
                    "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(folder / ".cache")}  # fmt: skip
-    for language, name, text in blocks(page):
+    found = blocks(page)
+    for (language, name, text), (_, title, answer) in zip(found, [*found[1:], ("", "", "")], strict=True):
         assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
         if language in ("python", "yaml"):
             assert name, f"a block of {language} without a title is never run:\n{text}"
@@ -42,7 +46,9 @@ def follow(page: Path, folder: Path) -> None:
                 ["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, text=True, check=False,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
-            assert done.returncode == 0, f"{text}\n{done.stdout}"
+            assert (done.returncode == 0) != (title == "answer"), f"{text}\n{done.stdout}"
+            if title == "answer":
+                assert re.search(".*".join(map(re.escape, answer.strip().split("…"))), done.stdout), done.stdout
 
 
 @pytest.fixture
@@ -63,9 +69,10 @@ def number(found: list[dict], method: str, metric: str, attack: str = "") -> flo
     return float(row["value"])
 
 
-def test_every_page_is_followed_below():
-    pages = ["add_a_method", "add_an_attack", "cluster", "efficacy", "own_data", "tutorial"]
-    assert sorted(page.stem for page in DOCS.glob("*.md")) == pages
+def test_every_page_with_commands_is_followed_below():
+    pages = {page.stem for page in DOCS.glob("*.md") if any(language == "sh" for language, _, _ in blocks(page))}
+    followed = set(re.findall(r'follow\(DOCS / "(\w+)\.md"', Path(__file__).read_text(encoding="utf-8")))
+    assert pages == followed
 
 
 def test_files_are_named_before_they_are_used():
@@ -132,13 +139,13 @@ def test_cluster_settings_are_named_as_they_are_read():
 
 
 def test_own_data_are_loaded_in_every_form(folder):
-    follow(DOCS / "own_data.md", folder)
+    follow(DOCS / "add_a_data_set.md", folder)
     made = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
     assert made == {"arrays", "image_folder", "rings-noise0.1"}
 
 
-def test_own_methods_are_run_in_both_forms_and_an_own_attack_asked_in_both_of_its(folder):
-    # Both pages' studies train the same models, so that one folder spares half the time.
+def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
+    # The studies of these pages train the same models, so that one folder spares most of the time.
     follow(DOCS / "add_a_method.md", folder)
     found = rows(folder, "my_methods")
     for method in ("none", "retrain", "shrink", "ascent"):
@@ -148,3 +155,10 @@ def test_own_methods_are_run_in_both_forms_and_an_own_attack_asked_in_both_of_it
     asked = {row["attack"] for row in rows(folder, "my_attack")}
     assert asked > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
     assert sorted(folder.glob("results/train/*")) == trained
+
+
+def test_an_own_model_is_trained(folder):
+    follow(DOCS / "add_a_model.md", folder)
+    assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
+    found = rows(folder, "my_model")
+    assert 0 <= number(found, "retrfinal", "q", "extended") <= 1

@@ -6,7 +6,7 @@ import numpy as np
 def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
     """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
 
-    With ``leave_out`` the model that is asked about does not count.
+    With ``leave_out`` the audited model itself does not count.
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():

@@ -1,4 +1,4 @@
-"""From logits to scores: what the adversary learns from its shadow models, asked about every target sample."""
+"""From logits to scores: attacks learn from shadow models and score every target sample."""
 
 from collections.abc import Iterator
 from types import ModuleType
@@ -11,9 +11,9 @@ from unlearning.randomness.keyed import generator
 
 
 def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the columns of `tables.write_scores` for one attack, once for each form of its knowledge.
+    """Yield the columns of `tables.write_scores` for one attack, once for each form (trained, unlearned).
 
-    Raises ValueError if the attack returns a value that is not finite for a row it was asked about.
+    Raises ValueError if the attack returns a score that is not finite.
     """
     membership, target = case.membership, case.target
     shadow = membership[~target]
@@ -56,8 +56,8 @@ def _each(
     nonmember: np.ndarray,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """The attack on every target model by itself, which learns from its ``member`` [models, samples] and ``nonmember``
-    rows [samples]."""
+    """The attack on each target model separately; it learns from that model's ``member`` [models, samples] and
+    ``nonmember`` rows [samples]."""
     membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     signal = needed(case, module, case.unlearned_files)
@@ -87,7 +87,7 @@ def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.nda
 
 
 def asked(case: Case) -> np.ndarray:
-    """The samples that attacks are asked about: forgotten or held out by some target model, int64 [rows]."""
+    """The samples that attacks score: forgotten or held out by some target model, int64 [rows]."""
     target = case.membership[case.target]
     return np.flatnonzero((target.forget | target.heldout).any(0))
 
@@ -95,7 +95,7 @@ def asked(case: Case) -> np.ndarray:
 def columns(
     case: Case, name: str, form: str, module: ModuleType, chosen: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
-    """What one attack that learned from ``reference`` says about every target model. Raises ValueError as `scored`."""
+    """Scores of one attack, given ``reference``, for every target model. Raises ValueError as `scored`."""
     membership, rows = case.membership[case.target], asked(case)
     value, decision = module.score(
         case.unlearned[case.target][:, rows],

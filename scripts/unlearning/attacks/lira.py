@@ -80,7 +80,7 @@ def offline(
 ) -> np.ndarray:
     """(phi − centre)/spread of the out Gaussian, float64 [audited models, samples]; arguments as ``online``.
 
-    The paper's one-sided score is Φ of this, 1 minus the p-value; Φ rounds to 1 beyond 8 and would tie there.
+    The paper's one-sided score is Φ of this (1 minus the p-value), which rounds to 1 beyond 8.
     """
     middle, width = _gaussian(pool, nonmember, centre, spread)
     return (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)

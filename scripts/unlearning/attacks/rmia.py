@@ -1,4 +1,4 @@
-"""The relative attack: how many other samples z does x dominate in p(x|model)/p(x)? (Zarifzadeh et al. 2024)
+"""RMIA: the share of other samples z that x dominates in p(x|model)/p(x) (Zarifzadeh et al. 2024).
 
 The reference holds the same samples as the audited logits: column j of both is the same sample, and
 ``reference.member[m, j]`` says whether reference model m was trained on it, ``nonmember[m, j]`` whether it

@@ -1,4 +1,4 @@
-"""Losses of one model or of many at once: leading dimensions are free, one value per sample comes back."""
+"""Losses of one model or of many: any leading dimensions, one value per sample."""
 
 from torch import Tensor
 from torch.nn import functional
@@ -6,7 +6,7 @@ from torch.nn import functional
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """−log p(label). ``logits`` [..., batch, classes], ``labels`` int64 [..., batch] → [..., batch]."""
-    # Half the time of functional.cross_entropy on a CPU when classes are few.
+    # Twice as fast as functional.cross_entropy on a CPU when classes are few.
     return logits.logsumexp(-1) - logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
 
 

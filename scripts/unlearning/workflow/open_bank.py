@@ -37,10 +37,10 @@ def device() -> str:
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:
-    """A bank of fresh models for the given memberships."""
+    """A bank of fresh models for the given memberships. Raises ValueError if a model names no final layer."""
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
-    return Bank.create(
+    bank = Bank.create(
         lambda: architecture.build(options, data.x.shape[1:], data.classes),
         data.x,
         membership.trained_labels(data.y),
@@ -48,6 +48,13 @@ def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -
         recipe=Recipe(**settings["recipe"]),
         device=device(),
     )
+    head = getattr(bank.model, "head", None)
+    if not (isinstance(head, str) and bank.head):
+        raise ValueError(
+            f"model {settings['model']!r}: model.head must be the dotted name of the final linear layer, as text, and "
+            "no layer has it; set it in build"
+        )
+    return bank
 
 
 def dump(
