@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from unlearning.artifacts.files import ArtifactError, Check, as_written, checked, node_of, replacing, same_node
+from unlearning.artifacts.files import ArtifactError, Check, checked, node_of, replacing, same_node
 
 ROLES = ("forget", "heldout", "retain", "test")
 METRIC_COLUMNS = ("attack", "metric", "setting", "value", "ci_low", "ci_high", "n", "note")
@@ -121,7 +121,6 @@ def read_rows(path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS) -> li
     """
 
     def read() -> tuple[list[str], list[dict]]:
-        as_written(path)
         with Path(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             return list(reader.fieldnames or ()), list(reader)
