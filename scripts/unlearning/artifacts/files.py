@@ -14,8 +14,20 @@ class ArtifactError(ValueError):
     """A file is not what its stage promises; the message names the file, the field and what to do."""
 
 
-class NotFiniteError(ArtifactError):
+class NoAnswerError(ArtifactError):
+    """There is nothing to be read of some models: whatever made them failed or diverged, and that is a result."""
+
+
+class NotFiniteError(NoAnswerError):
     """A model's answers are NaN or infinite: whatever made it diverged."""
+
+
+class FailedError(NoAnswerError):
+    """Models were not made because a plug-in failed: ``part`` "method" or "model", and ``why`` in a sentence."""
+
+    def __init__(self, part: str, why: str) -> None:
+        self.part, self.why = part, why
+        super().__init__(why)
 
 
 @contextmanager
