@@ -185,6 +185,23 @@ rule report:
         "../scripts/report.py"
 
 
+rule failures:
+    """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then."""
+    input:
+        html=rules.report.output.html,
+        headline=rules.headline.output.text,
+        metrics=rules.collect.output.union,
+    output:
+        text="results/{study}/failures.txt",
+    log:
+        "results/{study}/logs/failures.txt",
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    script:
+        "../scripts/failures.py"
+
+
 rule tables:
     """All tables of the study."""
     input:

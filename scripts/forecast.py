@@ -9,7 +9,7 @@ from pathlib import Path
 
 from job import processor, script
 from unlearning.artifacts import tables
-from unlearning.artifacts.files import read_json
+from unlearning.artifacts.files import read_json, seal
 from unlearning.display.tables import forecast as display
 from unlearning.display.tables import formats
 from unlearning.plugins import source
@@ -102,6 +102,7 @@ def forecast(settings: dict) -> None:
     start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
     kept = arithmetic.kept(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, kept, arithmetic.COLUMNS)
+    seal(file)
     truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")

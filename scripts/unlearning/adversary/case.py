@@ -54,7 +54,7 @@ class Case:
 
     @cached_property
     def unlearned(self) -> np.ndarray:
-        """Logits after unlearning, float32 [models, samples, classes]. Raises NotFiniteError if it diverged."""
+        """Logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are none."""
         return self.answers(self.unlearned_files).logits
 
     @cached_property
@@ -107,6 +107,11 @@ class Case:
     def labels_of(self, models: np.ndarray) -> np.ndarray:
         """`labels` of some models."""
         return self.labels if self.labels.ndim == 1 else self.labels[models]
+
+    @cached_property
+    def failed_attacks(self) -> dict[str, str]:
+        """Attack → why there are no scores of it."""
+        return tables.read_failures(self.scores_file) if self.scores_file else {}
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:

@@ -10,6 +10,7 @@ import numpy as np
 from unlearning.adversary import scoring
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import Reference
+from unlearning.plugins.guard import PluginError
 
 #: form → (population of shadow models, the membership mask that marks members).
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
@@ -88,6 +89,8 @@ def scored(
             continue
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
-        except ValueError as error:
+        except PluginError as error:
+            if not isinstance(error.__cause__, ValueError):  # by which an attack says what it lacks
+                raise
             needs = f"it learns from shadow models, and there is no {population}/"
-            case.missing[f"{name}/{form}"] = str(error) if form in found else needs
+            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else needs

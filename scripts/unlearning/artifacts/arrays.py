@@ -5,10 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts.files import ArtifactError, Check, NotFiniteError, read_arrays, write_arrays
+from unlearning.artifacts.files import (
+    ArtifactError,
+    Check,
+    FailedError,
+    NoAnswerError,
+    NotFiniteError,
+    read_arrays,
+    write_arrays,
+)
 from unlearning.randomness.keyed import seed_of
 
-__all__ = ["ArtifactError", "Data", "Logits", "Membership", "NotFiniteError"]
+__all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
 
 
 @dataclass(frozen=True)
@@ -194,8 +202,10 @@ class Logits:
     @classmethod
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
         """Read and check (finite, aligned). Raises NotFiniteError for NaN or infinite logits, which a method
-        that diverged leaves behind, and ArtifactError otherwise; both name the file and the field."""
+        that diverged leaves behind, FailedError for models that were never made, and ArtifactError otherwise."""
         check = Check(path, read_arrays(path), may_diverge=True)
+        if "part" in check.arrays:
+            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
         logits = check.field("logits", "f", (models, None, None))
         rows, classes = logits.shape[1:]
         index, y = check.field("index", "iu", (rows,)), check.field("y", "iu", (rows,))
@@ -208,3 +218,8 @@ class Logits:
             norms = check.field("squared_norms", "f", (len(logits), None))
             mean = check.field("mean_squared_norm", "f", (len(logits),))
         return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean)
+
+    @staticmethod
+    def write_failure(path: str | Path, part: str, why: str) -> None:
+        """Write that there are no logits, and why: see `FailedError`."""
+        write_arrays(path, part=np.array(part), why=np.array(why))

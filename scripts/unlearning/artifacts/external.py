@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.files import reason
 
 #: Populations whose models never saw what others were asked to forget.
 RETRAINED = ("retrain", "retrain_control")
@@ -78,7 +79,7 @@ class _Source:
         try:
             value = np.load(path, allow_pickle=False)
         except Exception as error:
-            raise ValueError(f"{path}: {name} cannot be read ({error}); save it with numpy.save") from error
+            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
         if not isinstance(value, np.ndarray):
             self.fail(name, "is an archive of several arrays; save one array with numpy.save")
         return value

@@ -8,7 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unlearning.artifacts.files import ArtifactError, checked, node_of, replacing, same_node
+from unlearning.artifacts.files import (
+    ArtifactError,
+    FailedError,
+    NotFiniteError,
+    checked,
+    node_of,
+    replacing,
+    same_node,
+)
 from unlearning.bank import lanes
 from unlearning.bank.engine import State
 from unlearning.bank.fitting import Fit, Penalty
@@ -20,6 +28,9 @@ from unlearning.randomness.keyed import seed_of
 
 #: Prefix of recorded updates in models.safetensors.
 UPDATE = "update/"
+
+#: The names in a file that says why there are no models.
+FAILURE = {"part", "why"}
 
 
 class Bank(Models):
@@ -193,7 +204,7 @@ class Bank(Models):
                 raise ArtifactError(f"{path}: tensor {name!r} belongs to another model; delete the file and run again")
             wrong = int((~value.isfinite()).sum())
             if wrong:
-                raise ArtifactError(
+                raise NotFiniteError(
                     f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
                     "file is damaged: choose a smaller lr, or delete the file and run again"
                 )
@@ -204,15 +215,28 @@ class Bank(Models):
 
 
 def read_models(path: str | Path) -> State:
-    """All tensors of a safetensors file. Raises ArtifactError if it is missing, damaged or of another node."""
+    """All tensors of a safetensors file. Raises FailedError if it says that models were not made, and ArtifactError if
+    it is missing, damaged or another node's."""
     from safetensors import safe_open
 
     def read() -> State:
         with safe_open(path, "pt") as file:
             same_node(path, (file.metadata() or {}).get("node"))
+            if set(file.keys()) == FAILURE:
+                raise FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
     return checked(path, read)
+
+
+def write_failure(path: str | Path, part: str, why: str) -> None:
+    """Write that there are no models, and why: see `FailedError`."""
+    from safetensors.torch import save_file
+
+    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
+               (("part", part), ("why", why))}  # fmt: skip
+    with replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"node": node_of(path)})
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning.adversary.case import Case
-from unlearning.artifacts.arrays import NotFiniteError
+from unlearning.artifacts.arrays import NoAnswerError
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -58,10 +58,10 @@ def of(case: Case, models: np.ndarray) -> list[dict]:
 
 
 def _compared(case: Case) -> np.ndarray | None:
-    """The retrained models, unless they diverged: that is no fault of this method."""
+    """The retrained models, unless they failed or diverged: that is no fault of this method."""
     try:
         return case.compared
-    except NotFiniteError:
+    except NoAnswerError:
         return None
 
 

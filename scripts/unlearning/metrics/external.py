@@ -107,14 +107,9 @@ def _attacks(case: ExternalCase, settings: dict, options: Options) -> list[dict]
     missing = [_nothing("advantage", why, attack=name) for name, why in case.missing.items()]
     why = swapped(case) or ("" if scores else "no attack could be asked")
     member = case.membership
-    sets = {
-        "paper": [key for key in scores if key[0] in settings["paper_set"]],
-        "extended": [key for key in scores if key[0] != "random"],
-    }
+    sets, empty = swap.adversaries(case, settings) if scores else ({}, [])
     if why:
         sets, empty = {}, [_nothing("q", why, attack="paper")]
-    else:
-        empty = []
     if not scores:
         return missing + empty
     try:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from unlearning.plugins.declarations import Protocol, Quantity
+from unlearning.plugins.guard import PluginError, guard
 from unlearning.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -190,10 +191,11 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with guard(path):
+            spec.loader.exec_module(module)
+    except PluginError as error:
         del sys.modules[spec.name]
-        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+        raise PluginError(f"{error} (when it was imported)") from error
     return module
 
 

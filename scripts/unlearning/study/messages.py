@@ -64,7 +64,9 @@ class StudyError(ValueError):
 
     def __init__(self, path: Iterable[str | int], sentence: str, *, joint: bool = False) -> None:
         self.path, self.sentence, self.joint = tuple(path), sentence, joint
-        super().__init__(": ".join(filter(None, [".".join(map(str, self.path)), sentence])))
+        text = ": ".join(filter(None, [".".join(map(str, self.path)), sentence]))
+        # One line, whatever keys are made of.
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
     def under(self, *prefix: str | int) -> "StudyError":
         """The same fault, its path continued upwards."""
@@ -77,7 +79,7 @@ def plain(value: Any, path: Path = ()) -> Any:
     NaN is refused everywhere, and infinity but for a privacy budget, where it means training without one.
     """
     if len(path) > 30:
-        raise StudyError(path[:3], "is nested without end; let no alias contain itself")
+        raise StudyError(path[:3], "is nested more than 30 levels deep")
     if isinstance(value, dict):
         found = {}
         for key, item in value.items():
@@ -91,6 +93,8 @@ def plain(value: Any, path: Path = ()) -> Any:
     infinite = isinstance(value, float) and not math.isfinite(value)
     if infinite and (math.isnan(value) or "dp.epsilon" not in ".".join(map(str, path))):
         raise StudyError(path, f"must be finite, found {shown(value)}")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise StudyError(path, f"holds half a character, {value!a}; write the character itself")
     if value is not None and not isinstance(value, (str, bool, int, float)):
         raise StudyError(path, f"YAML reads {value} as a {type(value).__name__}; put it in quotes if it is text")
     return value
@@ -146,6 +150,8 @@ def _key(key: Any, path: Path) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key != key:
         why = "YAML reads yes, no, on and off so; put it in quotes" if isinstance(key, bool) else "use text"
         raise StudyError(path, f"the key {shown(key) if key is not None else 'null'} is not text ({why})")
+    if isinstance(key, str) and any("\ud800" <= c <= "\udfff" for c in key):
+        raise StudyError(path, f"the key {key!a} holds half a character; write the character itself")
     return key if isinstance(key, str) else f"{key:g}" if isinstance(key, float) else str(key)
 
 

@@ -37,7 +37,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         whole = Study(top.study, top.seed, top.batch, top.bootstrap, scenarios, top.tables, top.figures)
         return select(whole, top.only)
     except StudyError as error:
-        end = " (given by --config)" if messages.contains(given, error.path) else ""
+        end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
         raise StudyError((), f"{origin}: {error}{end}") from None
 
 

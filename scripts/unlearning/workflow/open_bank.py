@@ -11,6 +11,8 @@ from unlearning.bank.device import claim_gpu
 from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Rows
 from unlearning.plugins import registry
+from unlearning.plugins.guard import guard, ours
+from unlearning.workflow.attempt import check_model
 
 # One thread per process: more would change the last bits of sums, and slow down small models.
 torch.set_num_threads(1)
@@ -37,23 +39,20 @@ def device() -> str:
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:
-    """A bank of fresh models for the given memberships. Raises ValueError if a model names no final layer."""
+    """A bank of fresh models for the given memberships. Raises PluginError for an architecture that cannot be used."""
     architecture = registry.load("models", settings["model"], place.get("file"))
-    options = architecture.Options(**settings["options"])
-    bank = Bank.create(
-        lambda: architecture.build(options, data.x.shape[1:], data.classes),
-        data.x,
-        membership.trained_labels(data.y),
-        membership.seed,
-        recipe=Recipe(**settings["recipe"]),
-        device=device(),
-    )
-    head = getattr(bank.model, "head", None)
-    if not (isinstance(head, str) and bank.head):
-        raise ValueError(
-            f"model {settings['model']!r}: model.head must be the dotted name of the final linear layer, as text, and "
-            "no layer has it; set it in build"
+    options, at = architecture.Options(**settings["options"]), device()
+    with guard(architecture.__file__):
+        bank = Bank.create(
+            lambda: architecture.build(options, data.x.shape[1:], data.classes),
+            data.x,
+            membership.trained_labels(data.y),
+            membership.seed,
+            recipe=Recipe(**settings["recipe"]),
+            device=at,
         )
+    if not ours(architecture.__file__):
+        check_model(bank, data.classes, architecture.__file__)
     return bank
 
 

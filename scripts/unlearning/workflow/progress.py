@@ -6,9 +6,12 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
+
+from unlearning.artifacts.files import ArtifactError, checked
 
 #: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size. What
 #: a job takes next to the others' until one of it was measured.
@@ -99,11 +102,16 @@ def close(study: str, root: str | Path = "results", stream: TextIO | None = None
     """Print the headline of a finished study, and where its page lies."""
     stream = sys.stderr if stream is None else stream
     folder = Path(root) / study
-    try:
-        text = (folder / "headline.txt").read_text(encoding="utf-8").rstrip()
-        print(f"\n{text}\n\nReport: {folder / 'report.html'}\n", file=stream, flush=True)
-    except (OSError, ValueError):
+    headline = folder / "headline.txt"
+    if not headline.exists():
         return
+    try:
+        text = checked(headline, lambda: headline.read_text(encoding="utf-8")).rstrip()
+        said = f"{text}\n\nReport: {folder / 'report.html'}"
+    except ArtifactError as error:
+        said = str(error)
+    with suppress(OSError, ValueError):  # nobody listens any more
+        print(f"\n{said}\n", file=stream, flush=True)
 
 
 def spoken(seconds: float) -> str:

@@ -46,7 +46,11 @@ def controls(numbers: Numbers) -> list[Verdict]:
     for case in numbers.cases:
         if failure := numbers.failure(case):
             found.append(Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad"))
-        elif numbers.unchanged(case):
+            continue
+        for row in numbers.failures(case):
+            text = f"{_name(case)}: {lookup.failed(row)}"
+            found.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+        if numbers.unchanged(case):
             text = f"{_name(case)} returned exactly the models it was given"
             found.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
     return found
