@@ -36,8 +36,9 @@ def gpus(devices: Path = DEVICES) -> int:
 def claim_gpu(devices: Path = DEVICES) -> None:
     """Restrict this process and its children to the GPU with the fewest claims by other jobs of this user.
 
-    Snakemake counts GPUs but does not assign them. Up to as many jobs as GPUs have one each; more jobs share evenly. To be called before CUDA is initialised, which reads CUDA_VISIBLE_DEVICES once. The claim
-    ends with the process. Does nothing with fewer than two GPUs. Raises ValueError if claims cannot be written.
+    Snakemake counts GPUs but does not assign them. Up to as many jobs as GPUs have one each; more jobs share evenly.
+    To be called before CUDA is initialised, which reads CUDA_VISIBLE_DEVICES once. The claim ends with the process.
+    Does nothing with fewer than two GPUs. Raises ValueError if claims cannot be written.
     """
     choice = visible(devices)
     if len(choice) < 2:

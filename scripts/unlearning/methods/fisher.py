@@ -1,4 +1,4 @@
-"""Fisher forgetting: noise on every weight, larger where the retain set's information is small (Golatkar et al. 2020)."""
+"""Fisher forgetting: noise on every weight, larger where it matters less to the retain set (Golatkar et al. 2020)."""
 
 from typing import Literal
 
