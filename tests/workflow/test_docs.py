@@ -1,6 +1,7 @@
 """Every block of code in docs/ does what it says, in the order of the page, in a fresh copy of the workflow."""
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -96,6 +98,29 @@ def test_the_tutorial_takes_a_loop_to_a_report(folder):
     written = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
     assert len(written["my_study.yaml"].splitlines()) == 6
     assert len(written["dump.py"].splitlines()) <= 22
+
+
+def test_one_model_is_audited_by_its_coins_alone(folder):
+    follow(DOCS / "one_run.md", folder)
+    found = rows(folder, "my_audit")
+    assert list(dict.fromkeys(row["method"] for row in found)) == ["none", "finetune"]
+    for method in ("none", "finetune"):
+        assert number(found, method, "one_run_p", "phi") < 1e-6
+    assert 0.55 < number(found, "finetune", "right_guesses", "phi") <= number(found, "none", "right_guesses", "phi")
+    assert 0 < number(found, "none", "epsilon_request", "phi") <= 100 * math.log(2)
+    assert (folder / "results/my_audit/tables/audit.md").read_text(encoding="utf-8").count("finetune") == 1
+
+
+def test_as_many_pairs_are_needed_as_the_page_says():
+    text = (DOCS / "one_run.md").read_text(encoding="utf-8")
+    shares, pairs = (re.search(rf"^\| {word}.*", text, re.MULTILINE)[0].split("|")[2:-1] for word in ("share", "pairs"))
+    for share, count in zip(map(float, shares), map(int, pairs), strict=True):
+
+        def power(n, share=share):
+            least = binom.isf(0.05, n, 0.5) + 1  # so many right guesses are significant
+            return binom.sf(least - 1, n, share)
+
+        assert power(count) >= 0.8 > max(power(n) for n in range(1, count))
 
 
 TEMPLATE = """

@@ -64,6 +64,10 @@ class Data:
         return cls(x, y, part.astype(np.uint8), y_clean, index, classes)
 
 
+#: Fields of `Membership` that are the same for all models.
+OF_SAMPLES = ("weight", "pair")
+
+
 @dataclass(frozen=True)
 class Membership:
     """``<population>.npz``: which model saw which sample, and which it is asked to forget.
@@ -74,7 +78,9 @@ class Membership:
     models that was drawn together; ``shadow`` bool [models], true for the adversary's models. ``weight``
     float64 [samples], the sensitivity distribution, or None for uniform. ``labels`` int64 [models, samples],
     what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
-    [models] or None: models of one seed are copies of one original, and their numbers tell them apart.
+    [models] or None: models of one seed are copies of one original, and their numbers tell them apart. ``pair`` int64
+    [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
+    and never saw the other.
     """
 
     train: np.ndarray
@@ -87,6 +93,7 @@ class Membership:
     weight: np.ndarray | None = None
     labels: np.ndarray | None = None
     replicate: np.ndarray | None = None
+    pair: np.ndarray | None = None
 
     @property
     def retain(self) -> np.ndarray:
@@ -115,23 +122,23 @@ class Membership:
         """The same for some of the models."""
         keep = {f.name: getattr(self, f.name) for f in fields(self)}
         return Membership(
-            **{k: v if v is None or k == "weight" else v[models] for k, v in keep.items()},
+            **{k: v if v is None or k in OF_SAMPLES else v[models] for k, v in keep.items()},
         )
 
     @staticmethod
     def concatenate(parts: list["Membership"]) -> "Membership":
         """Stack the models of several batches in their order.
 
-        Raises ValueError unless they agree on ``weight`` and on which optional fields there are.
+        Raises ValueError unless they agree on ``weight``, on ``pair`` and on which optional fields there are.
         """
         stacked = {}
         for f in fields(Membership):
             values = [getattr(p, f.name) for p in parts]
             given = [value is not None for value in values]
-            same = all(np.array_equal(value, values[0]) for value in values) if f.name == "weight" else True
-            if any(given) != all(given) or not same:
+            shared = f.name in OF_SAMPLES or not any(given)
+            if any(given) != all(given) or (shared and not all(np.array_equal(v, values[0]) for v in values)):
                 raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
-            stacked[f.name] = values[0] if f.name == "weight" or not any(given) else np.concatenate(values)
+            stacked[f.name] = values[0] if shared else np.concatenate(values)
         return Membership(**stacked)
 
     def write(self, path: str | Path) -> None:
@@ -171,11 +178,37 @@ class Membership:
             first = np.unique(per_model["seed"], return_index=True, return_inverse=True)
             if not np.array_equal(train, train[first[1]][first[2]]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
+        pair = None
+        if "pair" in check.arrays:
+            pair = check.field("pair", "iu", (samples,)).astype(np.int64)
+            if problem := unpaired(pair, forget, heldout):
+                check.fail("pair", problem)
         if models == 0:
             check.fail("train", "holds no model")
         return cls(
-            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate
-        )
+            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
+            pair=pair,
+        )  # fmt: skip
+
+
+def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
+    """What is wrong with canaries of which each model should have forgotten one of two and never seen the other; "" if
+    nothing is. ``pair`` int64 [samples], −1 where a sample is none; the others bool [models, samples]."""
+    number, count = np.unique(pair[pair >= 0], return_counts=True)
+    if not len(number):
+        return "names no pair; give both samples of a pair the same number from 0 on, all others -1"
+    if (count != 2).any():
+        wrong = int((count != 2).argmax())
+        return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
+    both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
+    for name, mask in (("forgot", forget), ("held out", heldout)):
+        one = mask[:, both].sum(axis=2)
+        if (one != 1).any():
+            model, wrong = (int(i) for i in np.argwhere(one != 1)[0])
+            return (
+                f"has pair {number[wrong]}, of which model {model} {name} {one[model, wrong]} samples in place of one"
+            )
+    return ""
 
 
 @dataclass(frozen=True)

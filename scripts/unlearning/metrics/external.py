@@ -4,18 +4,19 @@ import numpy as np
 
 from unlearning import stats
 from unlearning.adversary.external_case import ExternalCase
-from unlearning.metrics import _game, accuracy, blind, competition, row, ruli, swap
+from unlearning.metrics import _game, accuracy, blind, competition, one_run, row, ruli, swap
 from unlearning.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning.metrics.blind import QUANTITIES as OF_BLIND
 from unlearning.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning.metrics.competition import Models
+from unlearning.metrics.one_run import QUANTITIES as OF_ONE_RUN
 from unlearning.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning.metrics.swap import QUANTITIES as OF_SWAP
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, readings, separation
 
-QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_RULI, *OF_SWAP)
+QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RULI, *OF_SWAP)
 
 
 class Options(Settings):
@@ -25,7 +26,7 @@ class Options(Settings):
 
 
 def rows(case: ExternalCase, settings: dict) -> list[dict]:
-    """Tidy rows: accuracies and AUC of phi always; attacks, Q, the competition's score and RULI where possible."""
+    """Accuracies and AUC of phi always; attacks, Q, the competition's score, RULI and one-run audit where possible."""
     options = Options(**settings["metrics"]["external"])
     return [
         *_accuracies(case),
@@ -34,6 +35,7 @@ def rows(case: ExternalCase, settings: dict) -> list[dict]:
         *_attacks(case, settings, options),
         *_competition(case, settings),
         *_ruli(case, settings),
+        *_audit(case, settings),
     ]
 
 
@@ -181,6 +183,17 @@ def _ruli(case: ExternalCase, settings: dict) -> list[dict]:
         )
     except ValueError as error:
         return [_nothing("privacy_auc", str(error), attack="ruli")]
+
+
+def _audit(case: ExternalCase, settings: dict) -> list[dict]:
+    """The one-run audit: of canaries that pair.npy names, or of the two sides of swapped pairs."""
+    why = swapped(case) if case.membership.pair is None else ""
+    if why:
+        return [_nothing("one_run_p", "there is no pair.npy that says which canaries a coin chose from", attack="phi")]
+    try:
+        return one_run.evaluate(case, settings, settings["options"]["one_run"])
+    except ValueError as error:
+        return [_nothing("one_run_p", str(error), attack="phi")]
 
 
 def _population(case: ExternalCase, original: ExternalCase, retrained: ExternalCase | None) -> ruli.Population:

@@ -167,9 +167,10 @@ def _attacks(one: Scenario) -> None:
 
 
 def _comparisons(one: Scenario) -> None:
-    """Metrics that are asked for beyond a protocol's own compare with retrained models."""
+    """Metrics that are asked for beyond a protocol's own compare with retrained models, unless they say otherwise."""
     own = registry.protocol(one.protocol.name, one.protocol.file).metrics
-    extra = next((name for name, metric in one.metrics.items() if name not in own and not metric.file), None)
+    others = [name for name, metric in one.metrics.items() if name not in own and not metric.file]
+    extra = next((n for n in others if not registry.constant(registry.source_file("metrics", n), "ALONE")), None)
     if extra is not None and "retrain" not in one.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 

@@ -170,8 +170,10 @@ class _Scenario:
 
     def _references(self) -> tuple[str, ...]:
         """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
-        also = set(self.scenario.metrics) - set(self.record.metrics)
-        return self.record.references or (("retrain", "retrain_control") if also else ())
+        also = [metric for name, metric in self.scenario.metrics.items() if name not in self.record.metrics]
+        files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
+        compare = not all(registry.constant(file, "ALONE") for file in files)
+        return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""

@@ -102,6 +102,8 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
         text = f"forgot by breaking the model: test accuracy is {_points(gap)} points below that of retraining"
         return Verdict(where, name, value, text, "bad")
     standard, best = yardstick(numbers, where)
+    if not standard and metric == "right_guesses":
+        return Verdict(where, name, value, *_coins(numbers.cell(case, "one_run_p", cell.attack)))
     if not standard:
         return Verdict(where, name, value, "no retrained models to hold it against")
     _, none = _cell(numbers, where, "none")
@@ -111,6 +113,13 @@ def _method(numbers: Numbers, case: dict) -> Verdict:
         return Verdict(where, name, value, f"no verdict, for none itself {why} {_article(standard)}")
     text, tone = _relation(compare(metric, cell, best), compare(metric, cell, none), _article(standard), none.empty)
     return Verdict(where, name, value, text, tone)
+
+
+def _coins(p: Cell) -> tuple[str, str]:
+    """What follows from the p-value of a one-run audit, which needs no retrained models, and the tone."""
+    if p.value < 0.05:
+        return f"something is left: so many right guesses have p = {p.value:.1g} if nothing is", "bad"
+    return f"nothing was found (p = {p.value:.2f}), which does not show that nothing is left", ""
 
 
 def lost(numbers: Numbers, case: dict) -> Cell | None:
