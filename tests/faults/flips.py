@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning.artifacts import tables
 from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.artifacts.files import ArtifactError, read_json
+from unlearning.artifacts.files import ArtifactError, read_arrays, read_json
 from unlearning.artifacts.selection import Selection
 from unlearning.bank.bank import read_models
 from unlearning.display.page import embed
@@ -15,9 +15,7 @@ from unlearning.display.tables import cost, meta
 
 
 def _selection(path: Path) -> Selection:
-    with np.load(path, allow_pickle=False) as archive:
-        samples = len(archive["ratio"])
-    return Selection.read(path, samples)
+    return Selection.read(path, len(read_arrays(path)["ratio"]))
 
 
 #: File below results/ → who reads it. The first that fits is meant.
