@@ -17,6 +17,9 @@ UNTRAINED = ("correctness", "random")
 #: Tables and figures that every study has.
 BUILT_IN = {"tables": ("headline", "cost", "meta"), "figures": ("meta",)}
 
+#: Files of a case that a kind of figure may be drawn from.
+DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
+
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
 
@@ -76,6 +79,11 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
             raise StudyError((*where, "scenarios"), unknown(chosen, names, f"scenario {chosen!r}"))
         if chosen in wish.scenarios[:i]:
             raise StudyError((*where, "scenarios"), f"names {chosen!r} twice; keep one of the two")
+    if kind == "figures":
+        try:
+            _drawing(wish.kind)
+        except ValueError as error:
+            raise StudyError((*where, "kind"), str(error)) from None
     shown = [s for s in every if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in shown for axis in s.axes}
@@ -95,6 +103,16 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
 
 
 # ---------------------------------------------------------------- helpers
+
+
+def _drawing(kind: str) -> None:
+    """See by reading, not running, that the file of a kind of figure has its parts. Raises ValueError."""
+    path = registry.source_file("display/figures", kind)
+    if "draw" not in registry.defined(path):
+        raise ValueError(f"{path}: draw is missing; every kind of figure defines it")
+    files = registry.constant(path, "DRAWN_FROM")
+    if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
+        raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
 
 def _same(a: Scenario, b: Scenario) -> bool:

@@ -82,6 +82,6 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
     try:
         registry.options(kind, name, file)
         if kind == "protocols":
-            registry.load(kind, name, file)
+            registry.protocol(name, file)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
