@@ -1,4 +1,4 @@
-"""What is valid field by field and still cannot be meant: combinations that a study's check refuses."""
+"""Checks across fields: combinations that are valid field by field but contradict each other."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ from unlearning.plugins.declarations import Quantity
 from unlearning.study.messages import StudyError, unknown
 from unlearning.study.schema import Figure, Plugin, Scenario, Table
 
-#: Attacks that ask nothing of shadow models.
+#: Attacks that need no shadow models.
 UNTRAINED = ("correctness", "random")
 
 #: Tables and figures that every study has.
@@ -50,8 +50,8 @@ def scenario(one: Scenario) -> None:
 
 
 def scenarios(every: Iterable[Scenario]) -> None:
-    """Raise StudyError for scenarios, or two points of one, that differ in their names only, and for kinds of
-    label noise in a study without any."""
+    """Raise StudyError for scenarios, or two points of one, that are equal but for their names, and for
+    label_noise_kind in a study without label noise."""
     every = list(every)
     for one in [] if any(s.use.label_noise for s in every) else every:
         for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
@@ -69,7 +69,7 @@ def scenarios(every: Iterable[Scenario]) -> None:
 
 
 def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure speaks of a scenario, axis, attack or metric that does not exist."""
+    """Raise StudyError if a table or figure names a scenario, axis, attack or metric that does not exist."""
     where, every = (kind, name), list(every)
     names = list(dict.fromkeys(s.name for s in every))
     if name in BUILT_IN[kind]:
@@ -212,7 +212,7 @@ def _metric(metric: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
 
 
 def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
-    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric brings."""
+    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric gives rows of."""
     name, _, form = attack.partition("/")
     known = {name for s in shown for name in s.attacks}
     if name in known and form not in FORMS:
