@@ -15,11 +15,11 @@ class ArtifactError(ValueError):
 
 
 class NoAnswerError(ArtifactError):
-    """There is nothing to be read of some models: whatever made them failed or diverged, and that is a result."""
+    """Some models have no logits, because their method failed or diverged, which is a result and not a damaged file."""
 
 
 class NotFiniteError(NoAnswerError):
-    """A model's answers are NaN or infinite: whatever made it diverged."""
+    """A model's logits are NaN or infinite, because training or unlearning diverged."""
 
 
 class FailedError(NoAnswerError):
