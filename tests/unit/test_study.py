@@ -10,7 +10,7 @@ import pytest
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
 from unlearning.plugins import registry
 from unlearning.plugins.settings import Settings
-from unlearning.study import reading
+from unlearning.study import checks, reading
 from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
@@ -301,3 +301,16 @@ def test_the_table_of_cases_is_as_long_as_promised():
     """Each case is one distinct fault."""
     assert len({(path, text) for path, text, _ in WRONG}) == len(WRONG)
     assert len(WRONG) + len(CONTRADICTORY) >= 80
+
+
+def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    monkeypatch.setattr(registry, "source_file", lambda kind, name, file=None: path)
+    for text, sentence in (
+        ("", "draw is missing; every kind of figure defines it"),
+        ("def draw(numbers, order): ...\nDRAWN_FROM = tuple()", "DRAWN_FROM must be a plain value"),
+        ("def draw(numbers, order): ...\nDRAWN_FROM = ('logits',)", "DRAWN_FROM must be a tuple of some of data, "),
+    ):
+        path.write_text(f'"""Mine."""\n{text}\n')
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            checks._drawing("mine")

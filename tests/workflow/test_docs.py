@@ -179,7 +179,24 @@ def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
     follow(DOCS / "add_an_attack.md", folder)
     asked = {row["attack"] for row in rows(folder, "my_attack")}
     assert asked > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
+    follow(DOCS / "add_a_metric.md", folder)
+    found = rows(folder, "my_metric")
+    assert number(found, "none", "phi_gap") > number(found, "retrain", "phi_gap")
+    assert "φ gap" in (folder / "results/my_metric/headline.txt").read_text(encoding="utf-8")
+    follow(DOCS / "add_a_figure.md", folder)
+    assert {path.stem for path in folder.glob("results/my_figures/figures/*.svg")} == {"quality", "sides", "meta"}
     assert sorted(folder.glob("results/train/*")) == trained
+
+
+def test_an_own_protocol_decides_who_saw_what(folder):
+    follow(DOCS / "add_a_protocol.md", folder)
+    found = rows(folder, "my_protocol")
+    assert {row["setting"] for row in found if row["metric"] == "accuracy"} == {
+        f"role={role}" for role in ("forget", "heldout", "retain", "test")
+    }
+    assert {row["setting"] for row in found if row["metric"] == "accuracy_gap"} >= {
+        f"pair={pair};role=forget" for pair in (0, 1)
+    }
 
 
 def test_an_own_model_is_trained(folder):

@@ -1,4 +1,4 @@
-"""The contract between stages: what each file holds, written whole and checked when read."""
+"""Array files between stages: data, memberships and logits, written whole and checked when read."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -25,8 +25,8 @@ class Data:
 
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
     ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
-    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A file of one's own needs
-    x, y and part; the rest is filled in.
+    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
+    part only.
     """
 
     x: np.ndarray
@@ -97,7 +97,7 @@ class Membership:
 
     @property
     def retain(self) -> np.ndarray:
-        """What each model keeps: bool [models, samples]."""
+        """train and not forget: bool [models, samples]."""
         return self.train & ~self.forget
 
     def trained_labels(self, y: np.ndarray) -> np.ndarray:
@@ -113,13 +113,13 @@ class Membership:
         return first, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """One seed per model; copies of one original part ways here."""
+        """One seed per model; copies of one original get different ones."""
         if self.replicate is None:
             return self.seed.tolist()
         return [seed_of(seed, "replicate", number) for seed, number in zip(self.seed, self.replicate, strict=True)]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
-        """The same for some of the models."""
+        """The memberships of some of the models."""
         keep = {f.name: getattr(self, f.name) for f in fields(self)}
         return Membership(
             **{k: v if v is None or k in OF_SAMPLES else v[models] for k, v in keep.items()},

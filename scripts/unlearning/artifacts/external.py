@@ -1,4 +1,4 @@
-"""A user's own logits and memberships: every file checked, what is not given inferred, in the shape of our artifacts.
+"""Reads a user's own logits and memberships: every file is checked, missing ones are inferred where possible.
 
 The files of one population of models, each an array saved with ``numpy.save``:
 
@@ -31,7 +31,7 @@ import numpy as np
 from unlearning.artifacts.arrays import Data, Logits, Membership, unpaired
 from unlearning.artifacts.files import reason
 
-#: Populations whose models never saw what others were asked to forget.
+#: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
 
 SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
@@ -40,8 +40,8 @@ SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbe
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits]:
     """The population in the form that attacks and metrics read; ``files`` maps the names above to paths.
 
-    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError with one sentence
-    that names the file, what is wrong and what to do.
+    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the
+    file, what is wrong and what to do.
     """
     source = _Source(files)
     logits = _logits(source)
@@ -102,7 +102,7 @@ class _Source:
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
         """The array [models, samples] (or [models]); one for all models is repeated.
 
-        What came from another population may have another number of models, if these are all alike.
+        A file of another population may have another number of models if all of its rows are equal.
         """
         value = self.load(name)
         if value.ndim == 2 and len(value) and len(value) != models and (value == value[0]).all():
@@ -150,7 +150,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> np.ndar
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
-    """train, forget and heldout, bool [models, samples]: disjoint where they must be."""
+    """train, forget and heldout, bool [models, samples], checked for overlap."""
     given = {
         name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
     }

@@ -1,4 +1,4 @@
-"""Whole files or none: every write lands under a temporary name and is renamed when complete."""
+"""Atomic files: every write goes to a temporary name and is renamed when complete."""
 
 import hashlib
 import json
@@ -15,11 +15,11 @@ class ArtifactError(ValueError):
 
 
 class NoAnswerError(ArtifactError):
-    """There is nothing to be read of some models: whatever made them failed or diverged, and that is a result."""
+    """Some models have no logits, because their method failed or diverged, which is a result and not a damaged file."""
 
 
 class NotFiniteError(NoAnswerError):
-    """A model's answers are NaN or infinite: whatever made it diverged."""
+    """A model's logits are NaN or infinite, because training or unlearning diverged."""
 
 
 class FailedError(NoAnswerError):
@@ -34,9 +34,9 @@ class FailedError(NoAnswerError):
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
-    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; what a
-    killed process left behind under a temporary name is removed by the next. The file may be read by whom the
-    umask lets, whatever the writer thinks of that. Raises ArtifactError if the system refuses.
+    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; temporary files
+    of killed processes are removed by the next write. Permissions follow the umask. Raises ArtifactError if the file
+    cannot be written.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -51,7 +51,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _seal_of(path).unlink(missing_ok=True)  # it is the old file's
         part.replace(path)
     except Exception as error:
-        # Writers in Rust tell what the system said in words only.
+        # Libraries in Rust raise other exceptions, with the system's error in the text only.
         if not isinstance(error, OSError) and "os error" not in str(error):
             raise
         raise ArtifactError(
@@ -64,7 +64,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _umask() -> int:
-    """The permissions that this process withholds; they can only be read by setting them."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -76,7 +76,7 @@ def node_of(path: str | Path) -> str:
 
 
 def same_node(path: str | Path, written_for: str | None) -> None:
-    """Refuse a file that was written for another node: two artifacts that were swapped look alike inside.
+    """Refuse a file that was written for another node, since exchanged artifacts have equal formats.
 
     Files from elsewhere carry no node and pass. Raises ArtifactError.
     """

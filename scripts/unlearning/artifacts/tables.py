@@ -19,7 +19,7 @@ UNION_COLUMNS = ("study", "scenario", "protocol", "method", *METRIC_COLUMNS)
 
 
 class _NoPandas:
-    """A finder that says that pandas is not installed; pyarrow then does without it."""
+    """An import finder that hides pandas, which pyarrow imports if it is there."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -29,7 +29,7 @@ class _NoPandas:
 
 @contextmanager
 def light_arrow() -> Iterator[ModuleType]:
-    """pyarrow without pandas, which it would import on the first array it sees: a second of every job."""
+    """pyarrow without pandas, whose import would take a second of every job."""
     import pyarrow.parquet
 
     sys.meta_path.insert(0, _NoPandas)
@@ -130,7 +130,7 @@ def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...] = ME
 def read_rows(path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS) -> list[dict]:
     """Read tidy rows; value, ci_low and ci_high are floats (NaN if empty), n an int (0 if empty).
 
-    Raises ArtifactError for a missing column, a damaged file or a number that is none.
+    Raises ArtifactError for a missing column, a damaged file or a cell that is not a number.
     """
 
     def read() -> tuple[list[str], list[dict]]:

@@ -80,7 +80,7 @@ def evaluate(
 ) -> list[dict]:
     """Rows "accuracy" with setting "role=retain", "role=forget", "role=heldout" and "role=test".
 
-    "majority_share", setting "role=retain", is what a model would reach there that always says the commonest label.
+    "majority_share", setting "role=retain", is the accuracy there of always predicting the most frequent label.
     With the logits of retrained models, ``compared`` float [models, samples, classes], "accuracy_gap" is their
     accuracy minus that of ``logits``, for each role.
 

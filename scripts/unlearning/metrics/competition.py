@@ -1,4 +1,4 @@
-"""The score of the NeurIPS 2023 unlearning competition, beside what perfect unlearning would score (2023)."""
+"""The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -38,7 +38,7 @@ QUANTITIES = (
         columns=(Column(6, "final score", besides=True),),
         comparisons=(Comparison("final score", 6, retrained=True),),
     ),
-    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "time_ratio", "epsilon_mean",
+    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
                                   "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ class Options(Settings):
 
 @dataclass(frozen=True)
 class Models:
-    """What the score reads of one population.
+    """Inputs of the score from one population.
 
     ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models] or None.
     """
@@ -116,8 +116,8 @@ def evaluate(
     """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
-    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ divides an F of
-    halves as large, because F depends on the number of models. The populations may differ in size; rates
+    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ uses an F of
+    equally many models, because F depends on their number. The populations may differ in size; rates
     are taken over each, bins over the smaller. Raises ValueError as ``_epsilon.epsilons``.
     """
     check_phi(unlearned.phi, retrained.phi)
@@ -156,7 +156,7 @@ def _epsilons(options: Options):
 
 
 def _replicated(statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """``statistic(u, r)`` [samples] of all models, then without each group: float64 [1 + groups, samples]."""
+    """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
     return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in _kept(len(u), len(r), options)])
 
 

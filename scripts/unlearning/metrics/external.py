@@ -1,4 +1,4 @@
-"""Everything that logits from elsewhere allow; what they do not is an empty value with the reason."""
+"""All metrics that external logits allow; the others are empty with the reason."""
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _accuracies(case: ExternalCase) -> list[dict]:
 
 
 def _labels(case: ExternalCase, settings: dict) -> list[dict]:
-    """Whether labels alone tell the two sides apart: then no attack on them means anything."""
+    """Blind check by labels: if they tell the two sides apart, no attack is valid."""
     try:
         found = blind.rows(case, {"metrics": {"blind": {"features": "none"}}, "seed": settings["seed"]})
     except ValueError as error:
@@ -82,7 +82,7 @@ def _labels(case: ExternalCase, settings: dict) -> list[dict]:
 
 
 def _phi(case: ExternalCase, options: Options) -> list[dict]:
-    """How well the confidence alone separates: no threshold, so no shadow model is needed."""
+    """AUC of phi, which needs no threshold and so no shadow models."""
     member = case.membership
     if not member.heldout.any(axis=1).all():
         return [_nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]

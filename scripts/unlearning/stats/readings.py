@@ -1,4 +1,4 @@
-"""What is read of a test that asks many targets about many samples: accuracy, AUC and TPR at small FPR."""
+"""Accuracy, AUC and TPR at small FPR of a test on many targets and samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Reads a study's YAML files strictly: what YAML forgives and nobody means is an error that names its place."""
+"""Reads a study's YAML files strictly: duplicate keys and the like are errors that name their line."""
 
 import os
 from collections.abc import Iterable
@@ -128,7 +128,7 @@ def _refuse_endless(node: yaml.Node | None, above: tuple[int, ...], sizes: dict[
 
 
 def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], seen: set[int]) -> None:
-    """Raise StudyError for a mapping with the same key twice; aliases are looked at once."""
+    """Raise StudyError for a mapping with the same key twice; each alias is checked once."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))

@@ -1,4 +1,4 @@
-"""Where models come into being: the steps that training and unlearning share."""
+"""Steps that training and unlearning share: opening a bank and writing models and logits."""
 
 import os
 
@@ -15,7 +15,7 @@ from unlearning.plugins import registry
 from unlearning.plugins.guard import PluginError, guard, ours
 from unlearning.workflow.attempt import check_model
 
-# One thread per process: more would change the last bits of sums, and slow down small models.
+# One thread per process: more would change the last bits of sums and slow small models down.
 torch.set_num_threads(1)
 
 
