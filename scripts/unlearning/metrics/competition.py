@@ -38,7 +38,7 @@ QUANTITIES = (
         columns=(Column(6, "final score", besides=True),),
         comparisons=(Comparison("final score", 6, retrained=True),),
     ),
-    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "time_ratio", "epsilon_mean",
+    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
                                   "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
 )  # fmt: skip
 
