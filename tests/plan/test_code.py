@@ -206,7 +206,7 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
         "ours = {Path(m.__file__) for m in list(sys.modules.values()) if getattr(m, '__file__', None)}\n"
         "from unlearning.plugins import source\n"
         "ours = {path for path in ours if path.is_relative_to(source.SCRIPTS)}\n"
-        "records = {source.SCRIPTS / 'unlearning' / 'plugins' / 'declarations.py'}  # of what they say nothing is made\n"
+        "records = {source.SCRIPTS / 'unlearning' / 'plugins' / 'declarations.py'}\n"
         "print(sorted(str(p) for p in ours - set(source.modules(*files)) - records))\n"
     )
     chosen = {
