@@ -123,6 +123,7 @@ BROKEN = [
     ("membership", {"forget": ~MEMBERSHIP["train"]}, "forget", "4 entries that are not in train"),
     ("membership", {"heldout": MEMBERSHIP["heldout"][:1]}, "heldout", r"shape \(1, 4\)"),
     ("membership", {"heldout": MEMBERSHIP["train"]}, "heldout", "4 entries that are in train"),
+    ("membership", {"heldout": MEMBERSHIP["train"] & ~MEMBERSHIP["forget"]}, "heldout", "2 entries that are in train"),
     ("membership", {"seed": np.array([1])}, "seed", r"shape \(1,\)"),
     ("membership", {"split": np.array([0.0, 1.0])}, "split", "dtype float64"),
     ("membership", {"block": np.zeros((2, 1), int)}, "block", r"shape \(2, 1\)"),

@@ -175,3 +175,13 @@ def test_a_reference_that_does_not_fit_is_refused(rng):
     for message, (reference, classes) in cases.items():
         with pytest.raises(ValueError, match=message):
             signals.known(signals.phi, reference, classes=classes)
+
+
+def test_nine_of_ten_samples_must_have_the_labels_of_the_reference(rng):
+    """Noisy labels differ in a few samples; columns in another order differ in most."""
+    logits, y = rng.normal(size=(2, 20, 3)).astype(np.float32), np.zeros(20, dtype=np.int64)
+    reference = reference_of(logits, y, rng.random((2, 20)) < 0.5)
+    own = rng.normal(size=(1, 20, 3)).astype(np.float32)
+    signals.same_samples(own, np.r_[np.ones(2, int), y[2:]], reference)
+    with pytest.raises(ValueError, match="3 of 20 samples have other labels"):
+        signals.same_samples(own, np.r_[np.ones(3, int), y[3:]], reference)

@@ -270,6 +270,9 @@ def test_the_competition_forgets_the_same_few_samples_in_every_model():
     many = drawn("competition", originals="many")
     assert many.replicate is None
     assert len(set(many.seed)) == 16
+    often = sum(drawn("competition", share=0.1, models_per_block=1, seed=seed).forget[0] for seed in range(300))
+    expected = np.where(samples().part == 0, 0.1 * 300, 0)  # 5 standard deviations of a binomial number
+    assert (np.abs(often - expected) <= 5 * np.sqrt(expected)).all()
     with pytest.raises(ValueError, match=r"share=0\.004 of 200 samples is less than one"):
         drawn("competition", share=0.004)
 

@@ -243,6 +243,29 @@ def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty()
     assert found.estimate.note == "forget and heldout are too small to be halved"
 
 
+def test_samples_that_the_oracle_never_draws_are_no_part_of_the_game():
+    membership = layout(np.random.default_rng(11), samples=40, pairs=1, k=10, models=1)
+    asked = np.flatnonzero((membership["forget"] | membership["heldout"]).any(axis=0))
+    weight = np.ones(40)
+    weight[asked[:3]] = 0
+    rules = _game.game(**membership, weight=weight)
+    np.testing.assert_array_equal(rules.columns, asked[3:])
+    assert _game.samples(rules, 0) == 17
+
+
+def test_the_odd_model_of_a_split_joins_either_half():
+    membership = layout(np.random.default_rng(12), samples=40, pairs=1, k=10, models=3)
+    first, second, whole = _crossfit._model_halves(_game.game(**membership), rng=np.random.default_rng(0), halvings=400)
+    assert not whole
+    for models in (slice(0, 3), slice(3, 6)):
+        count = (first[:, models] > 0).sum(axis=1)
+        np.testing.assert_array_equal(count + (second[:, models] > 0).sum(axis=1), 3)
+        assert set(count) == {1, 2}
+        assert abs((count == 1).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
+    np.testing.assert_allclose(first.sum(axis=1), 1)
+    np.testing.assert_allclose(second.sum(axis=1), 1)
+
+
 def test_variance_splits_into_samples_models_and_noise():
     """Simulated two-way effects: the estimated variance has the right mean in every mixture of the three sources."""
     rng = np.random.default_rng(11)

@@ -5,13 +5,15 @@ parents. So a node's name says everything it depends on: an edit makes new names
 touches, reverting it finds the old files again, and two studies share what is equal.
 """
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from unlearning.plugins import registry, source
-from unlearning.study.schema import STAGES, Scenario, Study
+from unlearning.study.schema import STAGES, Plugin, Scenario, Study
 
 ROOT = "results"
 
@@ -62,6 +64,39 @@ class Plan:
             self._codes[script, chosen] = source.digest(source.SCRIPTS / f"{script}.py", *files)
         return self._codes[script, chosen]
 
+    def add(
+        self,
+        stage: str,
+        label: str,
+        settings: dict[str, Any],
+        inputs: dict[str, list[Node]],
+        files: dict[str, str | tuple[str, ...]],
+        outputs: tuple[str, ...],
+        chosen: tuple[Plugin, ...] = (),
+        kinds: tuple[str, ...] = (),
+        place: dict[str, Any] | None = None,
+    ) -> Node:
+        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
+        plugin_files = tuple((kind, p.name, p.file) for kind, p in zip(kinds, chosen, strict=True))
+        code = self.code(stage, plugin_files)
+        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
+        name = f"{label}-{key(code, settings, parents)}"
+        nodes = self.nodes[stage]
+        if name not in nodes:
+            folder = f"{ROOT}/{stage}/{name}"
+            paths = {
+                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
+                for role, group in inputs.items()
+            }
+            nodes[name] = Node(
+                # In the order of the key: Snakemake takes settings in another order for other settings.
+                stage, name, _read(json.dumps(settings, sort_keys=True)),
+                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
+                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                place or {},
+            )  # fmt: skip
+        return nodes[name]
+
     def __len__(self) -> int:
         return sum(len(nodes) for nodes in self.nodes.values())
 
@@ -75,3 +110,13 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@functools.cache
+def _read(text: str) -> dict[str, Any]:
+    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
+    return json.loads(text)
+
+
+def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (files,) if isinstance(files, str) else files
