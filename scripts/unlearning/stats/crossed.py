@@ -128,8 +128,7 @@ def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
     What an imaginary sample moves averages out over models and splits as far as what the real ones move does.
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)
-    averaged = share_left((influence**2).sum(axis=1), of=crossed.alone @ share**2)
-    imagined = crossed.imagined * share[:, None] * np.sqrt(averaged)[:, None, None]
+    imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
         kept = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
@@ -144,10 +143,17 @@ def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
     )
 
 
-def share_left(variance: np.ndarray, *, of: np.ndarray) -> np.ndarray:
-    """What averaging leaves ``of`` a variance, at most 1; 1 where there is none. Both float64 [statistics]."""
+def averaged(imagined: np.ndarray, influence: np.ndarray, *, alone: np.ndarray) -> np.ndarray:
+    """``imagined`` float64 [statistics, splits, k], made smaller by what averaging has left of real samples' variance.
+
+    ``influence`` float64 [statistics, samples] of the means, ``alone`` [statistics]: Σ influence² if no two models had
+    a sample in common or agreed on it. Both count with the imaginary variance added, so that nothing is taken away
+    where real samples show no variance.
+    """
+    variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(of > 0, np.minimum(variance / of, 1.0), 1.0)
+        left = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
+    return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
 
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> np.ndarray:

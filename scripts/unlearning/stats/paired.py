@@ -175,8 +175,9 @@ def distances(
     original. ``unit`` int [models]: models of different units share nothing but samples; ``split`` int [models]:
     models of one unit and one split repeat each other (None: of one unit). Units count the same, in a unit its
     splits, in a split its models. ``imagined`` float64 [K, models, k]: influence of imaginary samples
-    (``stats.mean_influence``), so that no variance is 0 by chance. A difference between two methods is
-    ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are not finite.
+    (``stats.mean_influence``), so that no variance is 0 by chance, averaged as in ``crossed.read``. A difference
+    between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are
+    not finite.
     """
     value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
     _check(value, influence, unit, split)
@@ -192,7 +193,9 @@ def distances(
     moved = by_unit[1].mean(axis=1)
     share = (1 / (len(splits) * splits))[of_unit]
     if imagined is not None:
+        alone = (influence**2).sum(axis=2) @ average.T @ share**2
         some = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
+        some = crossed.averaged(some, moved, alone=alone)
         moved = np.concatenate([moved, some.reshape(len(value), -1)], axis=1)
     sampled, met = moved @ moved.T, (influence != 0).any(axis=(0, 1))
     if (repeats > 1).any():
