@@ -90,7 +90,7 @@ def test_lanes_stay_where_the_models_are(build, monkeypatch):
     bank = moved(fresh(build, SEEDS[:3], backend="stacked" if build is mlp else "serial"))
     bank.model.train()
     with OnePlace():
-        lanes.run(fit(bank, augment=build is conv), bank.engine.groups(len(bank)))
+        lanes.run(fit(bank, augment=build is conv))
     assert {value.device.type for value in bank.parameters.values()} == {"meta"}
 
 

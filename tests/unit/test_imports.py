@@ -32,6 +32,7 @@ HEAVY = {"torch", "torchvision", "opacus", "transformers", "art"}
 LIGHT = {"attacks", "metrics", "stats", "workflow", "study", "comparisons", "display"}
 WITH_TORCH = {
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
+    "workflow.attempt": "checks the models that a plug-in left, in the jobs that train or unlearn only",
     "workflow.probe": "trains a few steps to measure what a study will cost",
 }
 

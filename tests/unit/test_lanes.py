@@ -31,7 +31,7 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
     fit(plain, augment=augment).run()
     laned.model.train()
     asked = fit(laned, augment=augment)
-    lanes.run(asked, laned.engine.groups(len(laned)))
+    lanes.run(asked)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 
 
@@ -41,7 +41,7 @@ def test_a_lane_does_not_depend_on_the_others(monkeypatch):
         monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
         bank = fresh(conv, backend="serial")
         bank.model.train()
-        lanes.run(fit(bank), bank.engine.groups(len(bank)))
+        lanes.run(fit(bank))
         ends.append(bank)
     assert same(*ends)
 
@@ -50,7 +50,7 @@ def test_fewer_rows_than_a_batch_are_one_step():
     plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
     few = ((Stream(Rows(np.tile(np.arange(5), (3, 1)))),),)
     fit(plain, passes=few).run()
-    lanes.run(fit(laned, passes=few), laned.engine.groups(3))
+    lanes.run(fit(laned, passes=few))
     assert largest_gap(plain, laned) < 1e-12
 
 
