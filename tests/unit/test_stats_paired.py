@@ -148,7 +148,7 @@ def test_parts_of_the_swap_test_are_read_alike():
 
     rng = np.random.default_rng(11)
     game = layout(rng, samples=120, pairs=4, k=25, models=3)
-    sides = {name: game[name].astype(float) for name in ("forget", "heldout")}
+    sides = {"positive": game["forget"].astype(float), "negative": game["heldout"].astype(float)}
     scores = Game(leak=(0.8, 0.5), cut=(0, 0)).scores(rng, game["forget"])
     parts = [separation.auc(score=score, **sides) for score in scores]
     _, split = np.unique(np.stack([game["block"], game["split"]]), axis=1, return_inverse=True)
