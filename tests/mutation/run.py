@@ -1,0 +1,177 @@
+"""Mutation testing: what the tests notice when one line of the library is changed.
+
+    uv run python tests/mutation/run.py --sample 200 --seed 1      # draw mutants, run them, say what survived
+    uv run python tests/mutation/run.py --only stats/ranks         # every drawn mutant of one file
+
+Cosmic Ray changes the code (operators, comparisons, numbers, booleans, and/or, loops, exceptions); the tests of each
+file run on a copy of the tree, each mutant in a fork of a process that has imported what takes long. A mutant is drawn
+in two steps, place and change, so that an operator with ten substitutes does not count ten times. Results are kept in
+``--to`` and a second call goes on where the first was stopped. A mutant listed in equivalent.txt cannot change what
+anybody sees, with the reason; it does not count. The score is killed/(killed + survived).
+"""
+
+import argparse
+import ast
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from cosmic_ray import plugins
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.mutating import mutate_code
+from tests_of import MODULES, tests_of
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = Path("scripts/unlearning")
+SKIPPED = ("core/VariableInserter", "core/VariableReplacer")  # they need arguments
+SECONDS = 600
+
+
+def places(module: str) -> dict[tuple, list[tuple[str, int]]]:
+    """Every place of a file that can be changed: its position and kind of change → (operator, occurrence)."""
+    path = ROOT / LIBRARY / f"{module}.py"
+    tree, hidden = get_ast_from_path(path), annotations(path)
+    found: dict[tuple, list[tuple[str, int]]] = {}
+    for operator in sorted(plugins.operator_names()):
+        if operator in SKIPPED:
+            continue
+        made = plugins.get_operator(operator)()
+        spots = [spot for node in ast_nodes(tree) for spot in made.mutation_positions(node)]
+        for occurrence, (start, end) in enumerate(spots):
+            if not any(first <= start < last for first, last in hidden):
+                kind = operator.split("_")[0]
+                found.setdefault((module, start, end, kind), []).append((operator, occurrence))
+    return found
+
+
+def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where type annotations begin and end: a changed one changes nothing, or fails when it is imported."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        for name in ("annotation", "returns"):
+            if (given := getattr(node, name, None)) is not None:
+                found.append(((given.lineno, given.col_offset), (given.end_lineno, given.end_col_offset)))
+    return found
+
+
+def drawn(sample: int, seed: int) -> list[dict]:
+    """The mutants of a sample, the same for the same code and seed."""
+    every = [item for module in MODULES for item in sorted(places(module).items())]
+    chosen = random.Random(seed).sample(every, min(sample, len(every)))
+    rng = random.Random(seed + 1)
+    mutants = []
+    for (module, (line, _), _, _), changes in chosen:
+        operator, occurrence = rng.choice(changes)
+        mutants.append({"module": module, "line": line, "operator": operator, "occurrence": occurrence})
+    return mutants
+
+
+def changed(mutant: dict) -> tuple[str, str, str]:
+    """The file's new text, and the line before and after."""
+    text = (ROOT / LIBRARY / f"{mutant['module']}.py").read_text()
+    new = mutate_code(text, plugins.get_operator(mutant["operator"])(), mutant["occurrence"])
+    for before, after in zip(text.splitlines(), new.splitlines(), strict=False):
+        if before != after:
+            return new, before.strip(), after.strip()
+    return new, "", ""
+
+
+#: Imported once, before the forks; nothing of the library itself.
+SLOW = ("matplotlib", "opacus", "pandas", "pydantic", "pytest", "safetensors.torch", "scipy.stats", "sklearn", "torch")
+
+
+def tested(tree: Path, tests: list[str]) -> str:
+    """killed, survived, or slow (killed as well: the tests did not end)."""
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.chdir(tree)
+        with (tree / "output.txt").open("w") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        import pytest
+
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--tb=line", f"--rootdir={tree}", *tests])
+        os._exit(int(code))
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return "survived" if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0 else "killed"
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "slow"
+
+
+def equivalent() -> set[tuple[str, str, str]]:
+    """Mutants that nobody can tell from the code: (file, line before, line after)."""
+    lines = (Path(__file__).parent / "equivalent.txt").read_text().splitlines()
+    blocks = [line for line in lines if line.strip() and not line.startswith("#")]
+    return {tuple(part.strip() for part in blocks[i : i + 3]) for i in range(0, len(blocks), 4)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--again", action="store_true", help="run the survivors once more")
+    parser.add_argument("--to", type=Path, default=ROOT / "results" / "mutation")
+    asked = parser.parse_args()
+    asked.to.mkdir(parents=True, exist_ok=True)
+    record = asked.to / f"seed{asked.seed}.jsonl"
+    known = {}
+    for line in record.read_text().splitlines() if record.exists() else ():
+        one = json.loads(line)
+        known[one["module"], one["before"], one["after"]] = one["outcome"]
+    tree = asked.to / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__", "results", ".git", ".venv", ".snakemake", "mutation")
+    shutil.copytree(ROOT, tree, ignore=ignored)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.path = [path for path in sys.path if not path.startswith(str(ROOT))]
+    for name in SLOW:
+        importlib.import_module(name)
+    same, sound, survivors, counts = equivalent(), set(), [], Counter()
+    for mutant in drawn(asked.sample, asked.seed):
+        if asked.only not in mutant["module"]:
+            continue
+        new, before, after = changed(mutant)
+        name = (mutant["module"], before, after)
+        outcome = known.get(name)
+        if name in same:
+            outcome = "equivalent"
+        elif outcome is None or (asked.again and outcome == "survived"):
+            tests = tests_of(mutant["module"])
+            if mutant["module"] not in sound and tested(tree, tests) != "survived":
+                sys.exit(f"{' '.join(tests)} fail on the unchanged code: see {tree}/output.txt")
+            sound.add(mutant["module"])
+            path = tree / LIBRARY / f"{mutant['module']}.py"
+            original = path.read_text()
+            path.write_text(new)
+            outcome = tested(tree, tests)
+            path.write_text(original)
+            with record.open("a") as file:
+                file.write(json.dumps({**mutant, "before": before, "after": after, "outcome": outcome}) + "\n")
+            print(outcome, f"{mutant['module']}:{mutant['line']}", before, "→", after, sep="  ", flush=True)
+        counts[outcome] += 1
+        if outcome == "survived":
+            survivors.append(f"{mutant['module']}:{mutant['line']}\n    - {before}\n    + {after}")
+    killed = counts["killed"] + counts["slow"]
+    print("\n".join(["", "Survivors:", *survivors] if survivors else []))
+    print(f"{killed} of {killed + counts['survived']} killed, {counts['equivalent']} equivalent")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
