@@ -1,5 +1,5 @@
 rule attack:
-    """Score every target sample of every target model with every attack, in both forms of its knowledge."""
+    """Score every target sample of every target model with every attack in each of its forms."""
     input:
         unpack(inputs("attack")),
     output:

@@ -11,12 +11,12 @@ if GPU and "gpu" not in workflow.global_resources:
 
 
 def inputs(stage):
-    """Input function of a stage: what the plan says this node is made from."""
+    """Input function of a stage: the inputs of this node in the plan."""
     return lambda wildcards: PLAN.node(stage, wildcards.node).inputs
 
 
 def settings(stage):
-    """Everything that the stage's script may know about the study; hashed into the node's name."""
+    """The settings that a stage's script gets; hashed into the node's name."""
     return lambda wildcards: PLAN.node(stage, wildcards.node).settings
 
 
@@ -33,13 +33,13 @@ SYSTEMS = {
 
 @cache
 def plan_of(study):
-    """What a study needs: all of this one, or what one of its systems takes."""
+    """The plan of this study, or of one of its systems."""
     system = next((system for system in SYSTEMS if SYSTEMS[system] == study), None)
     return planning.make(reading.select(PLAN.study, [system])) if system else PLAN
 
 
 def asks(order, *wanted):
-    """What the plan of the wildcards' study asks for, as one of `workflow.parameters` reads it off."""
+    """A function of `workflow.parameters`, applied to the plan of the wildcards' study."""
     return lambda wildcards: order(
         plan_of(wildcards.study), *(wildcards[name] for name in wanted)
     )
@@ -58,7 +58,7 @@ def figures_of(study):
 
 
 def special():
-    """What the jobs of this study import beside what every study does, without those that use a GPU."""
+    """Modules that jobs of this study import beyond those of every study, jobs with a GPU excepted."""
     trained, attacks = PLAN.nodes["train"].values(), PLAN.nodes["attack"].values()
     found = []
     if trained and not GPU:
@@ -71,7 +71,7 @@ def special():
 
 
 def asked():
-    """The studies that this run was told to report on; a forecast is about none."""
+    """The studies that this run reports on; none for a forecast."""
     targets = set(workflow.dag_settings.targets) - {"forecast"}
     if not targets and workflow.dag_settings.targets:
         return []

@@ -2,7 +2,7 @@
 
 
 rule forecast:
-    """Print hours and disk of every stage, beside what they took where it is done; starts no other job."""
+    """Print forecast hours and disk of every stage, beside those of finished jobs; starts no other job."""
     log:
         f"results/{STUDY}/logs/forecast.txt",
     localrule: True

@@ -29,7 +29,7 @@ rule collect:
 
 
 rule cost:
-    """Write down what every job took, and what that means for each stage and method."""
+    """Write the cost ledger: seconds and memory of every job, by stage and method."""
     input:
         specs=lambda wildcards: plan_of(wildcards.study).specs(),
     output:
@@ -111,7 +111,7 @@ rule figure:
 
 
 rule meta:
-    """Measure the measures: what every metric of the study is worth, as a table and as a figure."""
+    """Meta-evaluation: what every metric of the study is worth, as a table and as a figure."""
     input:
         lambda wildcards: parameters.meta_files(plan_of(wildcards.study)),
         metrics=rules.collect.output.union,

@@ -1,5 +1,5 @@
 rule selection:
-    """Tell which samples the models of one scenario memorise, for others to choose their target samples by."""
+    """Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
     input:
         unpack(inputs("selection")),
     output:

@@ -1,4 +1,4 @@
-"""Score every target sample of every target model with every attack, in all forms of its knowledge."""
+"""Score every target sample of every target model with every attack in each of its forms."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Write down what every job took, and what that means for each stage and method."""
+"""Write the cost ledger: seconds and memory of every job, by stage and method."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Print what a study will cost and, of what is done, what it did cost."""
+"""Print the forecast of a study's cost, and the cost of what is done."""
 
 import os
 import resource
@@ -30,7 +30,7 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[s
     """
     ascending = sorted(jobs.items(), key=lambda one: one[1]["models"] * one[1]["work"])
     missing = {name: kind for kind, name in {job["kind"]: name for name, job in ascending}.items() if kind not in known}
-    # Jobs with the same data come together, so that these are read once.
+    # Jobs with the same data are consecutive, so that data are read once.
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
     found, said = dict(known), time.monotonic()
     for i, node in enumerate(order):

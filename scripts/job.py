@@ -1,4 +1,4 @@
-"""Calls a script's function with what its rule names, and writes down what it took."""
+"""Calls a script's function with the values that its rule names, and records time and memory in spec.json."""
 
 import inspect
 import json

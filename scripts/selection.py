@@ -1,4 +1,4 @@
-"""Tell which samples the models of one scenario memorise, for others to choose their target samples by."""
+"""Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
 
 from job import script
 from unlearning.adversary.case import Case

@@ -1,1 +1,1 @@
-"""What only several methods side by side can tell: how far each is from retraining, and what each metric is worth."""
+"""Comparisons across methods: distance from retraining, and what each metric is worth."""

@@ -1,4 +1,4 @@
-"""Finds the number of a case among tidy rows, and says why where there is none."""
+"""Finds the number of a case among tidy rows; empty cells carry the reason."""
 
 import math
 from collections import defaultdict
@@ -11,7 +11,7 @@ UNCHANGED = "the logits after unlearning are identical to those before: the meth
 
 @dataclass(frozen=True)
 class Cell:
-    """One number with its 95 % interval, the count behind it, and what is to be said about it.
+    """One number with its 95 % interval, the count behind it, and a note.
 
     ``flag`` is "failed", "unchanged" or "". ``value`` is NaN where ``note`` says why there is none.
     """

@@ -1,4 +1,4 @@
-"""What metrics, methods and axes are called on paper, which way is better, and how a number is read."""
+"""Labels of metrics, methods and axes, which direction is better, and how numbers are read."""
 
 import functools
 import math
@@ -11,7 +11,7 @@ from unlearning.plugins.declarations import Column, Quantity
 #: Metrics of the study's own: name → file, as `know` was told.
 _own: dict[str, str] = {}
 
-#: The attack that is meant where none is named, first come first: the paper's set, then one classical attack.
+#: Attacks to show where none is named, in order of preference: the paper's set, then one classical attack.
 ATTACKS = ("paper", "extended", "confidence/unlearned", "confidence/trained", "ruli")
 
 REFERENCES = ("none", "retrain", "retrain_control")

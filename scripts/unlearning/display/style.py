@@ -1,14 +1,14 @@
-"""How every figure looks: one style, one colour per method, the same bytes for the same numbers."""
+"""Style of all figures: one colour per method, the same bytes for the same numbers."""
 
 from pathlib import Path
 
 from unlearning.artifacts.files import replacing
 from unlearning.display import naming
 
-#: Inks that the page replaces by those of its light or dark theme; data keep their colours in both.
+#: Colours that the page replaces by those of its light or dark theme; data keep their colours.
 INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
 
-#: Okabe and Ito's colours, then some of Tol's: told apart with every common colour vision, on white and on black.
+#: Okabe and Ito's colours, then some of Tol's: distinguishable with colour-vision deficiencies, on white and black.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#aa4499", "#999933", "#44aa99", "#cc6677")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORGET, HELDOUT = "#d55e00", "#0072b2"
@@ -57,7 +57,7 @@ SETTINGS = {
 
 
 def start() -> None:
-    """Put matplotlib into this style, whatever a user's own settings are."""
+    """Apply this style to matplotlib, overriding a user's settings."""
     import matplotlib
 
     matplotlib.rcdefaults()
@@ -80,7 +80,7 @@ def markers(methods: list[str]) -> dict[str, str]:
 
 def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True, width: float | None = None):
     """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels."""
-    # Without pyplot: it would take longer to import than most figures take to draw.
+    # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
 
     start()
@@ -97,7 +97,7 @@ def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True,
 
 
 def absent(axis, row: float, why: str) -> None:
-    """Say in a method's row why it has no mark."""
+    """Write in a method's row why it has no mark."""
     axis.text(
         0.02, row, why, transform=axis.get_yaxis_transform(), va="center", color=MUTED, size=6.5, style="italic",
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},

@@ -1,4 +1,4 @@
-"""What becomes of a batch of models when a plug-in fails: that it did, and why, in the place of weights and logits."""
+"""Failing plug-ins: the failure and its reason are written in place of the batch's weights and logits."""
 
 import sys
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from unlearning.plugins.isolation import isolated
 
 
 def of_model(settings: dict, place: dict) -> AbstractContextManager:
-    """Training of a user's own model, whose failure is the model's; that of the library's is a defect."""
+    """Training of a user's own model: its failure is the model's, while that of a library's model is a defect."""
     if not place.get("file"):
         return nullcontext()
     return guard(registry.source_file("models", settings["model"], place["file"]))
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
-    """See that a user's own model names its head and answers two samples. Raises PluginError that says what lacks."""
+    """Check that a user's model names its head and answers two samples. Raises PluginError that names what lacks."""
     head = getattr(bank.model, "head", None)
     if not isinstance(head, str) or not bank.head:
         wanted = 'model.head, the name of its last layer in a text such as "fc"'
@@ -39,7 +39,7 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
 
 
 def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
-    """See that a method left models like those that it was given, and ``returned`` None. Raises PluginError."""
+    """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
     if returned is not None:
         wanted = "it must change the models of the bank and return nothing"
         raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {wanted}")

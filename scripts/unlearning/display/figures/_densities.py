@@ -75,7 +75,7 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _row(axis, row: int, values: list[float], colour: str, one: Series) -> list[float]:
-    """Draw one distribution; return where it ends at either side, nothing if no value could be drawn."""
+    """Draw one distribution; return its limits, nothing if no value could be drawn."""
     shown = [value for value in values if 0 < value < math.inf]
     if not shown:
         if not one.dashed:

@@ -4,7 +4,7 @@ from unlearning.display import lookup, style
 from unlearning.display.figures.quality import frame
 from unlearning.display.lookup import Numbers
 
-#: What is read of each attack, and where guessing lies.
+#: Quantities that are shown, and their chance level.
 PANELS = (("privacy_accuracy", "accuracy", 0.5), ("privacy_tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))
 ATTACKS = {"ruli": ("for each sample", "o", style.FORGET), "population": ("for all", "s", style.HELDOUT)}
 

@@ -3,7 +3,7 @@
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Cell, Numbers
 
-#: The tests, and the question that each asks.
+#: Test → the question that it asks.
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 

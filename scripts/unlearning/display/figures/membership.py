@@ -1,4 +1,4 @@
-"""What an attack believes of the forgotten samples, over all models: figures 3 and 7 of Becker & Liebig (2022)."""
+"""Probability of membership of forgotten samples over all models: figures 3 and 7 of Becker & Liebig (2022)."""
 
 from unlearning.display.figures import _densities
 from unlearning.display.figures._densities import Series

@@ -1,4 +1,4 @@
-"""Q of every pair of splits by itself: how much the verdict depends on the draw."""
+"""Q of every pair of splits by itself: how much Q depends on the draw of the splits."""
 
 from unlearning.display import lookup, style
 from unlearning.display.figures.quality import frame

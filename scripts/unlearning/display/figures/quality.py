@@ -6,7 +6,7 @@ from unlearning.display.page import sentences
 
 
 def draw(numbers: Numbers, order: dict):
-    """A forest plot: a dot and its 95 % interval for each method, the ideal marked, the yardstick as a band."""
+    """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
@@ -14,7 +14,7 @@ def draw(numbers: Numbers, order: dict):
     shown = []
     for axis, where in zip(axes, places, strict=True):
         metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
-        # Panels of one metric share their limits, those of rates end at what is perfect.
+        # Panels of one metric share their limits; those of rates include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         shown.append((axis, metric))
         _, best = sentences.yardstick(numbers, where)
@@ -42,7 +42,7 @@ def draw(numbers: Numbers, order: dict):
 
 
 def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
-    """What panels with one row for each method share: names at the left, the ideal marked, faint lines upwards."""
+    """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_title(title)

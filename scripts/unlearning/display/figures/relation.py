@@ -1,4 +1,4 @@
-"""Efficacy against an attack's belief, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
+"""Efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""ROC curves on logarithmic axes: what the strongest attack finds at few false alarms."""
+"""ROC curves of the strongest attack on logarithmic axes."""
 
 from dataclasses import dataclass
 
@@ -90,7 +90,7 @@ def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray)
     """
     order = np.argsort(negative)[::-1]
     accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
-    # The first negative that must not be accepted sets the cut; beyond the last, everything is.
+    # The cut is at the first negative that exceeds the FPR; without one, everything is accepted.
     first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
     cuts = np.append(negative[order], -np.inf)[first]
     ranked = np.argsort(positive)
@@ -99,7 +99,7 @@ def rates(positive, negative, positive_weight, negative_weight, fpr: np.ndarray)
 
 
 def _furnish(axis, finest: float, title: str, names: list[tuple[str, str]]) -> None:
-    """Axes, chance line, resolution, and the names in their colours in the empty corner below chance."""
+    """Axes, chance line, resolution, and the methods' names in their colours below the chance line."""
     if finest == 1:
         axis.set_title(title)
         axis.set(xticks=[], yticks=[])

@@ -1,4 +1,4 @@
-"""phi of single samples in shadow models: forgotten, or never seen, after unlearning and before it."""
+"""phi of single samples over shadow models: forgotten, never seen, and never seen before unlearning."""
 
 import numpy as np
 

@@ -1,1 +1,1 @@
-"""The study on one page without a network: sections, sentences and drawings."""
+"""The report page: sections, sentences and drawings in one file that needs no network."""

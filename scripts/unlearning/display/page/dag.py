@@ -1,4 +1,4 @@
-"""The stages of a study as a small drawing: boxes with jobs and time, arrows for what feeds what."""
+"""The stages of a study as a small drawing: boxes with jobs and time, arrows for inputs."""
 
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +17,7 @@ class Stage:
 
 
 def stages(costs: dict[str, dict], displays: int) -> list[Stage]:
-    """Boxes from ``ledger.stages``, and the last one for everything that people see."""
+    """Boxes from `tables.cost.stages`, and a last one for tables, figures and report."""
     boxes = []
     for name, one in costs.items():
         models = [f"{one['models']} models"] if one["models"] else []
@@ -40,7 +40,7 @@ def across(boxes: list[Stage], edges: list[list[str]]) -> str:
         if jump == 1:
             parts.append(_arrow(f"M{start + BOX[0] + 3},{top + BOX[1] / 2} h{GAP - 8}"))
         else:
-            # An arrow back (a selection decides on splits) leaves and lands on the other sides.
+            # A backward arrow (from a selection to splits) uses the opposite sides.
             ends = (0.7, 0.3) if jump > 0 else (0.3, 0.7)
             left, right = start + BOX[0] * ends[0], start + jump * step + BOX[0] * ends[1]
             rise = 14 * (abs(jump) - 1) + 8

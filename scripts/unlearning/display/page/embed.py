@@ -17,7 +17,7 @@ KINDS = {
 
 
 def drawing(path: str | Path, label: str) -> str:
-    """A matplotlib svg as it stands in the page: no prologue, ids of its own, inks of the page's theme."""
+    """A matplotlib svg for the page: no prologue, unique ids, colours of the page's theme."""
     text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)

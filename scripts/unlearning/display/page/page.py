@@ -1,4 +1,4 @@
-"""The study on one page: everything that a reader needs to believe its numbers, in one file without a network."""
+"""The report: numbers, figures, tables, controls, costs and settings in one file that needs no network."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def render(
     """The page's html.
 
     ``metrics`` and ``costs`` are the study's two csv files, ``displays`` those of all tables and figures,
-    ``specs`` of all nodes; ``order`` as ``orders.report`` gives it. Whatever is not ours to trust is escaped.
+    ``specs`` of all nodes; ``order`` as ``orders.report`` gives it. Text from studies and plug-ins is escaped.
     """
     import jinja2
     from markupsafe import Markup
@@ -64,7 +64,7 @@ def render(
 
 
 def paragraphs(text: str) -> list[str]:
-    """A caption's paragraphs as markup, in which nothing but its *emphasis* is more than text."""
+    """A caption's paragraphs as markup; *emphasis* is the only formatting."""
     from markupsafe import Markup, escape
 
     plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
@@ -217,7 +217,7 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
 
 
 def _worth(files: dict[str, str]) -> dict:
-    """What every metric is worth, as its own rule wrote it down; the drawing only if there are metrics to compare."""
+    """What every metric is worth, from the files of the rule meta; the figure only if there are metrics to compare."""
     from markupsafe import Markup
 
     rows = worth.read(files["meta.csv"])

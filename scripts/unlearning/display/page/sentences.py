@@ -1,4 +1,4 @@
-"""Sentences from numbers: what each method left to find, and whether the controls hold."""
+"""Sentences from numbers: how each method compares with retraining and none, and whether the controls hold."""
 
 import math
 from dataclasses import dataclass
@@ -80,8 +80,8 @@ def yardstick(numbers: Numbers, where: tuple[str, str]) -> tuple[str, Cell]:
 
 
 def _yardstick(cells: dict[str, Cell]) -> tuple[str, Cell] | None:
-    """The control, which took no part in the game, unless its interval is more than half as wide again: that of the
-    competition, say, holds one half of the retrained models against the other."""
+    """The control, unless its interval is more than 1.5 times as wide as retraining's, as in the competition, where it
+    compares halves of the retrained models."""
     found = [(name, cells[name]) for name in YARDSTICKS if not cells[name].empty]
     if len(found) == 2 and _width(found[0][1]) > 1.5 * _width(found[1][1]):
         found.reverse()

@@ -1,4 +1,4 @@
-"""What all tables of metrics share: what they ask, how a printed number stands beside ours, what columns are called."""
+"""Parts of all tables of metrics: which rows a column shows, the paper's number beside ours, column names."""
 
 import itertools
 import math
@@ -26,9 +26,9 @@ Column = tuple[tuple[str, str], Ask]
 
 
 def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
-    """What is asked of every place: each of the metrics, attacks and settings that a table names.
+    """The columns of a table: each combination of the metrics, attacks and settings that it names.
 
-    Of several, those that no method there answers are left out; of none that is answered the first stays, to say why.
+    Combinations without any number are left out; if none has one, the first is kept for its reason.
     """
     lists = ([x] if isinstance(x, str) else x for x in (wish["metric"], wish["attack"], wish["setting"]))
     asks = [Ask(*one) for one in itertools.product(*lists)]
@@ -62,7 +62,7 @@ def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> t
 
 
 def told(ask: Ask, asks: list[Ask]) -> str:
-    """What tells a question from the others of its table."""
+    """What distinguishes a column from the others of its table."""
     shown = (naming.meaning(ask.metric).shown, ask.attack.replace("_", " "), naming.setting(ask.setting) or "all")
     differ = [len({one[i] for one in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, own in zip(shown, differ, strict=True) if own and text)

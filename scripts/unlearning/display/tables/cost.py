@@ -1,4 +1,4 @@
-"""What everything cost: the only display whose numbers change from run to run."""
+"""The cost ledger: the only output whose numbers change from run to run."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""What a study will cost, and what of it came true: tables for the terminal and for files."""
+"""Forecast of a study's cost beside what jobs took: tables for the terminal and for files."""
 
 import csv
 from pathlib import Path

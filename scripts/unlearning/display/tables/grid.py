@@ -24,7 +24,7 @@ def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]
 def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
     """The sheet of one entry of a study's ``tables``.
 
-    ``order`` as ``orders.table`` gives it; ``printed`` the rows of the paper's table, empty where none is
+    ``order`` as `workflow.parameters.table` gives it; ``printed`` the rows of the paper's table, empty where none is
     wanted. Every pair of scenario and axis setting is a column, in study order, or one for each thing that is asked
     of it; where the paper prints a number for it, its number and the difference stand beside.
     """
@@ -96,7 +96,7 @@ def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: s
 def _footer(
     numbers: Numbers, wish: dict, columns: list[parts.Column], printed: list[dict], besides: set
 ) -> tuple[list[Line], list[dict]]:
-    """What stands below the methods, once for each place: test accuracy of the originals, and what the privacy budget
+    """Rows below the methods, one number for each place: test accuracy of the originals, and what the privacy budget
     guarantees."""
     lines, records = [], []
     makers = {"accuracy": ("test accuracy before", _accuracy), "lower_bound": ("guaranteed by DP", _lower_bound)}

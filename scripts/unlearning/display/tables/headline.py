@@ -1,4 +1,4 @@
-"""The table that every study has: how much each method left to find, and what it kept of the model's worth."""
+"""The table that every study has: the deciding metric and the accuracies of each method."""
 
 import textwrap
 from dataclasses import replace
@@ -141,7 +141,7 @@ def _order(cases: list[dict]) -> list[dict]:
 
 
 def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
-    """As in other tables, but what was flagged is explained once, at the method's name."""
+    """As in other tables, but flags are explained once, at the method's name."""
     shown = entry(cell, places, bare=bare)
     return Entry(shown.text, () if cell.flag else shown.notes, shown.tone)
 

@@ -1,4 +1,4 @@
-"""A study's table in long form: a section for each method, a line for each place, a column for each thing asked."""
+"""A study's table in long form: a section for each method, a line for each place, a column for each metric."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from unlearning.display.tables import cells, published
 from unlearning.display.tables.cells import Ask
 from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry, finer, number
 
-#: What the standard deviation of a metric over models is called.
+#: Suffix of the standard deviation of a metric over models.
 SPREAD = "_sd"
 
 

@@ -1,4 +1,4 @@
-"""The metrics measured: one line for each metric, one column for each property; then the same scenario by scenario."""
+"""Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
 
 import csv
 from pathlib import Path
@@ -41,7 +41,7 @@ def metrics(rows: list[dict]) -> list[str]:
 
 
 def elsewhere(rows: list[dict]) -> list[str]:
-    """Measures of which the power, or whatever else they show, is read on models of their own."""
+    """Metrics whose power (or other properties) is read on other models than the others'."""
     spoken = overview(rows)
     found = []
     for name in dict.fromkeys(metric for metric, _ in spoken):

@@ -1,4 +1,4 @@
-"""The papers' printed numbers beside ours: which one belongs to a case, the difference, and whether we hold it."""
+"""The papers' printed numbers beside ours: matching, difference, and whether our interval holds them."""
 
 import csv
 import math
@@ -22,7 +22,7 @@ NAMES = {
     "accuracy_gap;role=forget": "forget_accuracy_gap",
 }
 
-#: Facts that say what a number is, rather than in which experiment it was measured: these must agree.
+#: Facts that define what a number is; these must agree, others are only remarked.
 DEFINING = ("forget", "target", "attack", "variant")
 
 #: Printed as sizes, whatever their sign.
@@ -73,7 +73,7 @@ def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
         return "the paper's table has no such metric", ""
-    # Models before unlearning go by two names; what is asked of no model belongs to them as well.
+    # Models before unlearning have two names in print; numbers without a method are theirs too.
     names = {case["plugin"], case["method"]} | ({"original", ""} if case["plugin"] == "none" else set())
     rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
     if not rows:

@@ -1,4 +1,4 @@
-"""A table before it is set: two-level heads, sections of lines, cells with footnotes."""
+"""Tables independent of format: two-level heads, sections of lines, cells with footnotes."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ FAILED = "‡"
 UNCHANGED = "†"
 BROKEN = "§"
 
-#: In the place of a number of decimals: two significant digits of each value.
+#: Instead of a number of decimals: two significant digits of each value.
 SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
@@ -111,7 +111,7 @@ def finer(own: int, other: int) -> int:
 def number(value: float, places: int) -> str:
     """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit.
 
-    With a fixed number of decimals, whatever is smaller is 0: the rounding error of a sum is no finding.
+    With a fixed number of decimals, smaller values are shown as 0.
     """
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"

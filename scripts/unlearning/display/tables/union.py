@@ -1,4 +1,4 @@
-"""All numbers of a study in one tidy table, with what only a comparison of files can tell."""
+"""All numbers of a study in one tidy table, and a row for each method that changed no logits."""
 
 import zipfile
 
@@ -21,7 +21,7 @@ def rows(study: str, cases: list[dict]) -> list[dict]:
 
 
 def digest(path: str) -> dict[str, tuple[int, int]]:
-    """Checksum and size of what a logits file says about the samples, read off its table of contents."""
+    """Checksum and size of the logits in a file, from the zip's directory."""
 
     def read() -> dict[str, tuple[int, int]]:
         with zipfile.ZipFile(path) as archive:
@@ -32,7 +32,7 @@ def digest(path: str) -> dict[str, tuple[int, int]]:
 
 
 def _unchanged(case: dict) -> list[dict]:
-    # Models from elsewhere may come without those before unlearning.
+    # External models may lack those before unlearning.
     if case["plugin"] == "none" or len(case["originals"]) != len(case["unlearned"]):
         return []
     pairs = [(digest(a), digest(b)) for a, b in zip(case["originals"], case["unlearned"], strict=True)]
