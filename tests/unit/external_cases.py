@@ -8,7 +8,7 @@ import attack
 import external as external_script
 import metrics
 from unlearning.artifacts import external, tables
-from unlearning.artifacts.files import write_json
+from unlearning.artifacts.files import write_spec
 from unlearning.study import reading
 from unlearning.workflow import plan
 
@@ -121,7 +121,7 @@ def build(node: plan.Node, maker: dict[str, plan.Node]) -> None:
             build(maker[path], maker)
     given = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
     made = SCRIPTS[node.stage](**given, settings=node.settings, place=node.place)
-    write_json(node.outputs["spec"], made or {})
+    write_spec(node.outputs["spec"], made or {})
 
 
 def number(rows, metric, attack="", setting=""):

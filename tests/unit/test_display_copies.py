@@ -4,7 +4,7 @@ import numpy as np
 
 import splits as stage
 from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.files import write_json
+from unlearning.artifacts.files import write_spec
 from unlearning.display.page import copies
 
 
@@ -14,9 +14,9 @@ def place(folder, scenario, groups, *batches):
     for spec, (forgotten, kept, heldout) in zip(specs, batches, strict=True):
         counts = {"forgotten": forgotten, "forgotten_kept": kept, "forgotten_heldout": 0, "heldout": 2000,
                   "heldout_trained": heldout}  # fmt: skip
-        write_json(spec, {"copies": counts})
+        write_spec(spec, {"copies": counts})
     data = folder / scenario / "data.json"
-    write_json(data, {"duplicates": {"groups": groups, "train_test_pairs": 1}})
+    write_spec(data, {"duplicates": {"groups": groups, "train_test_pairs": 1}})
     return {"scenario": scenario, "setting": "", "data": str(data), "splits": [str(spec) for spec in specs]}
 
 

@@ -12,7 +12,7 @@ from markupsafe import escape
 
 from display_cases import REASON, case, q, study
 from unlearning.artifacts import tables
-from unlearning.artifacts.files import write_json
+from unlearning.artifacts.files import write_json, write_spec
 from unlearning.comparisons.meta import evaluate
 from unlearning.display import naming, style
 from unlearning.display.figures import _meta, quality
@@ -69,7 +69,7 @@ def rendered(tmp_path_factory):
     nodes = []
     for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
         path = folder / stage / "x-0123456789" / "spec.json"
-        write_json(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
+        write_spec(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
                           "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
         nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
     tables.write_rows(folder / "cost.csv", cost.rows(nodes), cost.COLUMNS)

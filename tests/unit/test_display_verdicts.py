@@ -8,7 +8,7 @@ import pytest
 
 from display_cases import NAN, REASON, case, q, row, study
 from unlearning.artifacts import arrays, tables
-from unlearning.artifacts.files import write_json
+from unlearning.artifacts.files import write_spec
 from unlearning.display.lookup import Cell, Numbers
 from unlearning.display.page import sentences
 from unlearning.display.tables import cost, headline, union
@@ -156,7 +156,7 @@ def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives(
 def spec(path, seconds, models=0, unlearn=None, device="cpu"):
     facts = {"seconds": {"function": seconds, "process": seconds / 2}, "peak_memory_mib": 100, "models": models,
              "machine": {"device": device}}  # fmt: skip
-    write_json(path, facts | ({} if unlearn is None else {"unlearn_seconds": unlearn}))
+    write_spec(path, facts | ({} if unlearn is None else {"unlearn_seconds": unlearn}))
     return str(path)
 
 
@@ -345,9 +345,9 @@ def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
     nodes, cases = [], []
     for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):
         paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "attack", "metrics")}
-        write_json(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
-        write_json(paths["attack"], {"seconds": {"function": 5.0 + i, "process": 5.0}})
-        write_json(paths["metrics"], {"seconds": {"function": 9.0, "process": 9.0}, "seconds_of": {"swap": swap}})
+        write_spec(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
+        write_spec(paths["attack"], {"seconds": {"function": 5.0 + i, "process": 5.0}})
+        write_spec(paths["metrics"], {"seconds": {"function": 9.0, "process": 9.0}, "seconds_of": {"swap": swap}})
         nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
         judged = {stage: str(paths[stage]) for stage in ("attack", "metrics")}
         cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": judged})
