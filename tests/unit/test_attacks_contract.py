@@ -111,7 +111,7 @@ def test_a_reference_without_one_side_is_refused(name, game):
 
 def test_attacks_import_nothing_slow():
     code = (
-        "import sys\nfrom unlearning import plugins\n"
+        "import sys\nfrom unlearning.plugins import registry\n"
         "for name in registry.names('attacks'): registry.load('attacks', name)\n"
         "print([m for m in ('torch', 'pandas', 'scipy.stats', 'sklearn') if m in sys.modules])"
     )

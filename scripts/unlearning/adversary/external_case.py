@@ -90,7 +90,7 @@ def scored(
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
         except PluginError as error:
-            if not isinstance(error.__cause__, ValueError):  # by which an attack says what it lacks
+            if form in found and not isinstance(error.__cause__, ValueError):  # by which ours say what they lack
                 raise
             needs = f"it learns from shadow models, and there is no {population}/"
             case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else needs
