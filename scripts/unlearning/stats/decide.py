@@ -1,0 +1,140 @@
+"""From distances with errors to verdicts with error rates: equivalence within a margin, Holm's correction, classes.
+
+A distance is oriented: 0 is retraining, positive the side on which doing nothing lies (what was forgotten looks
+familiar), negative the far side (it looks less familiar than what was never seen).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning.stats import Estimate
+
+ALPHA = 0.05
+#: Test or retain accuracy missing to retraining above which a model counts as broken, if its whole interval does.
+BROKEN = 0.10
+
+AS_RETRAINED, TOLD, OVER, BROKE, UNDECIDED, FAILED = VERDICTS = (
+    "as_retrained", "told", "over_unlearned", "broken", "undecided", "failed",
+)  # fmt: skip
+BETTER, LIKE, WORSE = "better", "like", "worse"
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a method is from retraining by one metric.
+
+    ``estimate`` at 1 − α; ``inner``, the 1 − 2α interval of the two one-sided tests, for a metric that is the
+    largest of several numbers the hull of theirs; ``margin`` (far < 0, near > 0), what still counts as retrained;
+    ``p``, of the hypothesis that the method is retraining, before any correction over methods and metrics;
+    ``far``: whether the negative side means less familiar than never seen (F/F₀ cannot say so).
+    """
+
+    metric: str
+    estimate: Estimate
+    inner: tuple[float, float]
+    margin: tuple[float, float]
+    p: float = np.nan
+    far: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The ``verdict`` on a method; ``shown``: which of its deciding distances speaks for it, the one that tells or
+    else the one that goes furthest beyond its margin; ``p_holm`` of that one; ``note`` in words."""
+
+    verdict: str
+    shown: int
+    p_holm: float
+    note: str = ""
+
+
+def holm(*, p: np.ndarray) -> np.ndarray:
+    """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
+
+    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. Raises
+    ValueError for values outside [0, 1].
+    """
+    p = np.asarray(p, dtype=np.float64)
+    known = ~np.isnan(p)
+    some = p[known]
+    if ((some < 0) | (some > 1)).any():
+        raise ValueError("p-values must lie in [0, 1]")
+    order = np.argsort(some, kind="stable")
+    steps = np.minimum(np.maximum.accumulate((len(some) - np.arange(len(some))) * some[order]), 1.0)
+    adjusted, found = np.empty(len(some)), np.full(p.shape, np.nan)
+    adjusted[order] = steps
+    found[known] = adjusted
+    return found
+
+
+def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
+    """Whether an interval lies inside a margin: with a 1 − 2α interval, two one-sided tests at level α.
+
+    False where a limit is NaN. Source: Schuirmann 1987. Raises ValueError unless the margin holds 0 inside.
+    """
+    if not margin[0] < 0 < margin[1]:
+        raise ValueError(f"a margin must reach to both sides of 0, not from {margin[0]:g} to {margin[1]:g}")
+    return bool(margin[0] < inner[0] and inner[1] < margin[1])
+
+
+def classify(
+    *,
+    deciding: Sequence[Distance],
+    p_holm: Sequence[float],
+    utility: Sequence[Distance],
+    failed: str = "",
+    alpha: float = ALPHA,
+    broken: float = BROKEN,
+) -> Decision:
+    """The class of one method.
+
+    ``deciding``, its distances by every deciding metric, with ``p_holm``, their p-values adjusted over all methods and
+    metrics of the scenario; ``utility``, accuracy missing to retraining by retain and test; ``failed``, why there is
+    nothing to judge. In this order: *failed*; *broken*, a gap of utility with its whole interval above ``broken``;
+    *as_retrained*, every distance and every gap within its margin (an intersection–union test, Berger 1982: each at
+    level α, no correction over metrics); *told* or *over_unlearned*, the distance with the least p_holm ≤ α on the
+    near or on the far side; else *undecided*. A distance that is told and within its margin is both; its verdict is
+    *as_retrained* and the note says the other. Raises ValueError where there is no deciding distance or p-values are
+    not one for each.
+    """
+    if not deciding or len(p_holm) != len(deciding):
+        raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
+    if failed:
+        return Decision(FAILED, 0, np.nan, failed)
+    p = np.asarray(p_holm, dtype=np.float64)
+    told = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= alpha]
+    widest = int(np.argmax([_reach(distance) for distance in deciding]))
+    shown = told[0] if told else widest
+    for gap in utility:
+        if gap.estimate.low > broken:
+            return Decision(BROKE, shown, float(p[shown]), f"{gap.metric} {gap.estimate.value:.3f} below retraining")
+    unproven = [d.metric for d in (*deciding, *utility) if not within(inner=d.inner, margin=d.margin)]
+    if not unproven:
+        names = ", ".join(deciding[k].metric for k in told)
+        return Decision(AS_RETRAINED, widest, float(p[widest]), names and f"told by {names}, within the margin")
+    if told:
+        over = deciding[shown].far and deciding[shown].estimate.value < 0
+        other = [k for k in told if (deciding[k].far and deciding[k].estimate.value < 0) != over]
+        names = ", ".join(deciding[k].metric for k in other)
+        return Decision(OVER if over else TOLD, shown, float(p[shown]), names and f"on the other side by {names}")
+    return Decision(UNDECIDED, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")
+
+
+def against_none(*, closer: Estimate) -> str:
+    """Whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" where nothing is known.
+
+    ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval (for a distance d
+    on the far side none + d).
+    """
+    if np.isnan(closer.low + closer.high):
+        return ""
+    return BETTER if closer.low > 0 else WORSE if closer.high < 0 else LIKE
+
+
+def _reach(distance: Distance) -> float:
+    """How far the interval goes, in margins: above 1 beyond it; inf where it is unknown."""
+    far, near = distance.margin
+    reach = max(distance.inner[0] / far, distance.inner[1] / near)
+    return np.inf if np.isnan(reach) else reach

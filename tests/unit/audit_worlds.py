@@ -1,0 +1,63 @@
+"""Simulated audits of several methods whose true distances from retraining are known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning.stats import paired
+
+
+@dataclass(frozen=True)
+class World:
+    """Contributions of single samples in single models, for methods with true distances ``truth``.
+
+    ``pairs`` of two splits with ``models`` each are asked about 2·``asked`` of ``samples``, drawn anew for each pair.
+    All effects are standard deviations: of a ``sample`` in all models, of a sample in one pair (``crossed``) and in
+    one model (``noise``), of a ``model`` and of a ``pair``. Those of two methods correlate by ``common``; ``skewed``
+    ones of samples are exponential.
+    """
+
+    truth: tuple[float, ...]
+    pairs: int = 4
+    models: int = 3
+    samples: int = 160
+    asked: int = 40
+    sample: float = 0.3
+    crossed: float = 0.2
+    noise: float = 0.5
+    model: float = 0.0
+    pair: float = 0.0
+    common: float = 0.5
+    skewed: bool = False
+
+    def read(self, rng: np.random.Generator) -> paired.Distances:
+        """The distances of one audit."""
+        shown = 2 * self.asked
+        rows = self.pairs * 2 * self.models
+        unit = np.repeat(np.arange(self.pairs), 2 * self.models)
+        split = np.tile(np.repeat([0, 1], self.models), self.pairs)
+        chosen = np.argsort(rng.random((self.pairs, self.samples)), axis=1)[:, :shown]
+        cells = self._draw(rng, self.sample, 1, self.samples, skewed=self.skewed)[:, 0, chosen][:, unit]
+        cells += self._draw(rng, self.crossed, self.pairs, shown)[:, unit] + self._draw(rng, self.noise, rows, shown)
+        cells += self._draw(rng, self.model, rows, 1) + self._draw(rng, self.pair, self.pairs, 1)[:, unit]
+        value = cells.mean(axis=2)
+        influence = np.zeros((len(self.truth), rows, self.samples))
+        place = np.arange(rows)[:, None], chosen[unit]
+        influence[:, place[0], place[1]] = (cells - value[:, :, None]) / shown
+        truth = np.array(self.truth)[:, None]
+        return paired.distances(value=value + truth, influence=influence, unit=unit, split=split)
+
+    def _draw(self, rng: np.random.Generator, spread: float, *shape: int, skewed: bool = False) -> np.ndarray:
+        def some(*size: int) -> np.ndarray:
+            return rng.standard_exponential(size) - 1 if skewed else rng.standard_normal(size)
+
+        own = some(len(self.truth), *shape)
+        return spread * (np.sqrt(self.common) * some(*shape) + np.sqrt(1 - self.common) * own)
+
+    @property
+    def error(self) -> float:
+        """The true standard error of one number."""
+        shown, rows = 2 * self.asked, self.pairs * 2 * self.models
+        drawn = 1 / (self.pairs * shown) + (1 - 1 / self.pairs) / self.samples
+        own = self.crossed**2 / (self.pairs * shown) + self.noise**2 / (rows * shown)
+        return float(np.sqrt(self.sample**2 * drawn + own + self.model**2 / rows + self.pair**2 / self.pairs))

@@ -1,0 +1,182 @@
+"""Verdicts: Holm's correction, equivalence, the order of classes, shares closed; and their error rates."""
+
+import numpy as np
+import pytest
+
+from audit_worlds import World
+from unlearning.stats import Estimate, decide, ratio
+from unlearning.stats.decide import Distance, classify, holm, within
+
+MARGIN = (-0.05, 0.05)
+
+
+def distance(value, half=0.01, *, p=1.0, metric="auc", far=True, margin=MARGIN):
+    """A distance with an interval of ``half`` width and an inner one of .84 of it."""
+    inner = value - 0.84 * half, value + 0.84 * half
+    return Distance(metric, Estimate(value, value - half, value + half, 100), inner, margin, p, far)
+
+
+FINE = [distance(0.0, metric="test"), distance(0.01, metric="retain")]
+
+
+def verdict(*deciding, utility=FINE, **more):
+    return classify(deciding=deciding, p_holm=[d.p for d in deciding], utility=utility, **more)
+
+
+def test_holm_by_hand():
+    np.testing.assert_allclose(holm(p=np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
+    np.testing.assert_allclose(holm(p=np.array([[0.5, 0.9], [0.001, 0.3]])), [[1.0, 1.0], [0.004, 0.9]])
+
+
+def test_holm_ignores_what_is_unknown():
+    found = holm(p=np.array([np.nan, 0.02, np.nan, 0.02]))
+    np.testing.assert_allclose(found, [np.nan, 0.04, np.nan, 0.04])
+
+
+def test_holm_is_between_no_correction_and_bonferroni():
+    p = np.random.default_rng(0).random(50) ** 3
+    found = holm(p=p)
+    assert (found >= p).all()
+    assert (found <= np.minimum(50 * p, 1)).all()
+    assert (np.diff(found[np.argsort(p)]) >= 0).all()
+
+
+def test_holm_controls_the_family_of_correlated_tests():
+    from scipy.special import ndtr
+
+    rng = np.random.default_rng(1)
+    z = 0.7 * rng.standard_normal((4000, 1)) + np.sqrt(0.51) * rng.standard_normal((4000, 12))
+    z[:, :4] += 4  # these are false, the rest true
+    rejected = np.array([holm(p=2 * ndtr(-np.abs(row))) <= 0.05 for row in z])
+    assert rejected[:, 4:].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
+    assert rejected[:, :4].mean() > 0.8
+
+
+def test_holm_refuses_what_is_no_probability():
+    with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+        holm(p=np.array([0.1, 1.5]))
+
+
+def test_two_one_sided_tests_are_the_inner_interval():
+    assert within(inner=(-0.049, 0.049), margin=MARGIN)
+    assert not within(inner=(-0.05, 0.02), margin=MARGIN)
+    assert not within(inner=(np.nan, np.nan), margin=MARGIN)
+    assert within(inner=(-0.15, 0.2), margin=(-0.2, 0.25))
+    with pytest.raises(ValueError, match="both sides"):
+        within(inner=(0, 0), margin=(0.0, 0.1))
+
+
+def test_every_class():
+    assert verdict(distance(0.01)).verdict == "as_retrained"
+    assert verdict(distance(0.2, p=0.001)).verdict == "told"
+    assert verdict(distance(-0.2, p=0.001)).verdict == "over_unlearned"
+    assert verdict(distance(-0.2, p=0.001, far=False)).verdict == "told"
+    assert verdict(distance(0.04, 0.05, p=0.4)).verdict == "undecided"
+    assert verdict(distance(0.0), utility=[distance(0.2, metric="test")]).verdict == "broken"
+    assert verdict(distance(np.nan, p=np.nan), failed="NaN logits").verdict == "failed"
+
+
+def test_broken_needs_the_whole_interval_above():
+    assert verdict(distance(0.0), utility=[distance(0.12, 0.03)]).verdict == "undecided"
+    assert verdict(distance(0.0), utility=[distance(-0.3)]).verdict == "undecided"
+
+
+def test_one_deciding_metric_that_fails_is_enough():
+    found = verdict(distance(0.0, metric="privacy"), distance(0.3, p=1e-4, metric="efficacy"))
+    assert (found.verdict, found.shown, found.p_holm) == ("told", 1, 1e-4)
+    found = verdict(distance(0.0, metric="privacy"), distance(0.04, 0.05, metric="efficacy"))
+    assert found.verdict == "undecided"
+    assert found.note.endswith("efficacy")
+    assert verdict(distance(0.0), distance(np.nan, p=np.nan, metric="unknown")).verdict == "undecided"
+
+
+def test_the_most_significant_side_speaks_and_the_other_is_named():
+    found = verdict(distance(0.2, p=0.02, metric="privacy"), distance(-0.2, p=0.001, metric="efficacy"))
+    assert found.verdict == "over_unlearned"
+    assert "privacy" in found.note
+
+
+def test_told_within_the_margin_is_as_retrained_and_says_so():
+    found = verdict(distance(0.02, 0.005, p=1e-6, metric="advantage"))
+    assert found.verdict == "as_retrained"
+    assert found.note == "told by advantage, within the margin"
+
+
+def test_classify_needs_distances():
+    with pytest.raises(ValueError, match="at least one"):
+        classify(deciding=[], p_holm=[], utility=[])
+    with pytest.raises(ValueError, match="as many"):
+        classify(deciding=[distance(0.0)], p_holm=[], utility=[])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(0.01, 0.2, "better"), (-0.1, 0.1, "like"), (-0.2, -0.01, "worse"), (np.nan, 1, "")]
+)
+def test_against_none(low, high, word):
+    assert decide.against_none(closer=Estimate(0.0, low, high, 5)) == word
+
+
+def test_error_rates_of_a_small_scenario():
+    """Two methods equal to retraining beside one that is not, and one exactly at the margin."""
+    world, rng, audits = World(truth=(0.0, 0.0, 0.3, 0.1), samples=400, asked=100), np.random.default_rng(2), 400
+    false, wrong, found = 0, 0, 0
+    for _ in range(audits):
+        read = world.read(rng)
+        p = holm(p=read.p_values())
+        half, inner = read.half_widths(), read.half_widths(level=0.9)
+        verdicts = [
+            classify(
+                deciding=[Distance("a", Estimate(v, v - h, v + h, 9), (v - i, v + i), (-0.1, 0.1), q)],
+                p_holm=[q],
+                utility=[],
+            ).verdict
+            for v, h, i, q in zip(read.value, half, inner, p, strict=True)
+        ]
+        false += (p[:2] <= 0.05).any()
+        wrong += verdicts[3] == "as_retrained"
+        found += verdicts[2] == "told"
+    bound = 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert false / audits <= bound
+    assert wrong / audits <= bound
+    assert found / audits > 0.95
+
+
+def test_share_is_exact_without_error():
+    read = World(truth=(0.1, 0.4), common=1.0, noise=0, sample=0, crossed=0).read(np.random.default_rng(3))
+    found = ratio.share_closed(distances=read)
+    np.testing.assert_allclose([found.value, found.low, found.high], 0.75, atol=1e-9)
+
+
+@pytest.mark.parametrize("truth", [(0.0, 0.3), (0.15, 0.3), (0.3, 0.3), (-0.2, 0.3), (0.5, 0.3)])
+def test_share_covers_the_truth(truth):
+    world, rng, audits, inside, known = World(truth=truth, model=0.05), np.random.default_rng(4), 250, 0, 0
+    for _ in range(audits):
+        found = ratio.share_closed(distances=world.read(rng))
+        known += not np.isnan(found.value)
+        inside += found.low <= 1 - truth[0] / truth[1] <= found.high
+    assert known > 0.8 * audits
+    assert inside / known >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / known)
+
+
+def test_share_is_fieller_s_where_one_variance_speaks():
+    """With numbers per unit alone, the closed form of Fieller (1954) with n − 1 degrees of freedom."""
+    from unlearning.stats import paired, t_quantile
+
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(2, 12)) * 0.1 + np.array([[0.2], [0.5]])
+    read = paired.distances(value=values, influence=np.zeros((2, 12, 0)), unit=np.arange(12))
+    (a, b), cov, t = values.mean(axis=1), np.cov(values) / 12, float(t_quantile(p=0.975, dof=11))
+    square = [b**2 - t**2 * cov[1, 1], -2 * (a * b - t**2 * cov[0, 1]), a**2 - t**2 * cov[0, 0]]
+    low, high = sorted(np.roots(square))
+    found = ratio.share_closed(distances=read)
+    np.testing.assert_allclose([found.low, found.value, found.high], [1 - high, 1 - a / b, 1 - low], rtol=1e-6)
+
+
+def test_share_is_undefined_where_none_is_not_told():
+    read = World(truth=(0.1, 0.0)).read(np.random.default_rng(6))
+    found = ratio.share_closed(distances=read)
+    assert np.isnan(found.value)
+    assert found.note == ratio.UNTOLD
+    assert np.isnan(ratio.share_closed(distances=World(truth=(0.1, -0.5)).read(np.random.default_rng(7))).value)
+    with pytest.raises(ValueError, match="not 3 numbers"):
+        ratio.share_closed(distances=World(truth=(0.1, 0.2, 0.3)).read(np.random.default_rng(8)))

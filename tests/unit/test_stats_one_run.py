@@ -1,0 +1,172 @@
+"""One-run audit: exact size, closed forms of power and bounds."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import special
+
+from unlearning.stats import one_run
+from unlearning.stats.one_run import Guesses
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
+@pytest.mark.parametrize("pairs", [1, 2, 5, 12])
+def test_size_by_enumeration_of_all_coins(pairs, epsilon):
+    """Of all 2^r coins a model that knows none gets p ≤ α in at most α; one that gives itself away by ε keeps the size.
+
+    The worst (ε, 0)-unlearning model multiplies the probability of every rejecting outcome by e^ε.
+    """
+    every = [sum(coins) for coins in itertools.product((0, 1), repeat=pairs)]
+    right, times = np.unique(every, return_counts=True)
+    chance = times / 2.0**pairs
+    for alpha in (0.01, 0.05, 0.2):
+        rejects = np.array([one_run.p_value(found=Guesses(int(w), pairs), epsilon=epsilon) <= alpha for w in right])
+        assert np.exp(epsilon) * (chance @ rejects) <= alpha + 1e-12
+        bound = [one_run.epsilon_request(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
+        assert np.exp(epsilon) * (chance @ np.array(bound)) <= alpha + 1e-12
+        record = [one_run.epsilon_record(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
+        weight = special.xlogy(right, special.expit(epsilon)) + special.xlogy(pairs - right, special.expit(-epsilon))
+        assert (times * np.exp(weight)) @ np.array(record) <= alpha + 1e-12
+
+
+def test_retrained_models_guess_right_by_chance_exactly():
+    """W of 100,000 audits whose scores know nothing of the coins, ties included, is binomial."""
+    rng, audits, pairs = np.random.default_rng(0), 100_000, 20
+    scores = rng.integers(0, 4, size=(2, audits, pairs)).astype(float)  # one in four is a tie
+    coins = rng.random((audits, pairs)) < 0.5
+    forgotten, heldout = np.where(coins, scores[0], scores[1]), np.where(coins, scores[1], scores[0])
+    right = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum(axis=1)
+    seen = np.bincount(right, minlength=pairs + 1)
+    expected = audits * special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
+    some = expected >= 5
+    square = ((seen - expected)[some] ** 2 / expected[some]).sum()
+    assert special.chdtrc(some.sum() - 1, square) > 1e-3
+
+
+@pytest.mark.parametrize("shift", [0.3, 1.0])
+def test_power_against_a_gaussian_shift(shift):
+    """Forgotten scores are N(μ, 1), held-out ones N(0, 1): right with probability Φ(μ/√2); power is a binomial tail."""
+    rng, audits, pairs = np.random.default_rng(1), 4000, 60
+    forgotten, heldout = rng.normal(shift, 1, (audits, pairs)), rng.normal(0, 1, (audits, pairs))
+    right = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum(axis=1)
+    p = special.ndtr(shift / np.sqrt(2))
+    assert abs(right.mean() / pairs - p) < 4 * np.sqrt(p * (1 - p) / (audits * pairs))
+    least = next(w for w in range(pairs + 1) if one_run.p_value(found=Guesses(w, pairs)) <= 0.05)
+    power = np.exp(one_run.log_tail(right=least, pairs=pairs, chance=p))
+    assert abs((right >= least).mean() - power) < 4 * np.sqrt(power * (1 - power) / audits)
+
+
+def test_tail_is_the_binomial_s():
+    for pairs, chance in ((1, 0.5), (7, 0.3), (160, 0.5), (1000, 0.9)):
+        for right in {0, 1, pairs // 2, pairs}:
+            expected = special.bdtrc(right - 1, pairs, chance) if right else 1.0
+            np.testing.assert_allclose(np.exp(one_run.log_tail(right=right, pairs=pairs, chance=chance)), expected)
+
+
+def test_tail_of_a_large_request_does_not_underflow():
+    np.testing.assert_allclose(one_run.log_tail(right=5000, pairs=5000), -5000 * np.log(2), rtol=1e-12)
+    bound = one_run.epsilon_request(found=Guesses(5000, 5000)).value
+    np.testing.assert_allclose(bound, 5000 * np.log(2) + np.log(0.05), rtol=1e-12)
+    assert one_run.p_value(found=Guesses(5000, 5000), epsilon=4000.0) == 1
+
+
+def test_p_value_reaches_alpha_at_the_bound():
+    for delta in (0.0, 1e-3, 0.02):
+        for attacks in (1, 2):
+            found = Guesses(110, 160, attacks)
+            bound = one_run.epsilon_request(found=found, delta=delta).value
+            np.testing.assert_allclose(one_run.p_value(found=found, epsilon=bound, delta=delta), 0.05)
+    found = Guesses(110, 160)
+    record = one_run.epsilon_record(found=found).value
+    tail = one_run.log_tail(right=110, pairs=160, chance=special.expit(record))
+    np.testing.assert_allclose(np.exp(tail), 0.05)
+
+
+def test_nothing_is_shown_by_half_right():
+    found = Guesses(80, 160)
+    assert one_run.epsilon_request(found=found).value == 0
+    assert one_run.epsilon_record(found=found).value == 0
+    assert one_run.epsilon_record(found=Guesses(0, 160)).value == 0
+    share = one_run.right_share(found=found)
+    assert share.low < 0.5 == share.value < share.high
+
+
+def test_ties_are_fair_and_seeded():
+    same = np.zeros(10_000)
+    first, again, other = (
+        one_run.guess(forgotten=same, heldout=same, rng=np.random.default_rng(seed)) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert abs(first.mean() - 0.5) < 0.02
+
+
+def test_best_of_several_keeps_its_size():
+    rng, audits = np.random.default_rng(5), 4000
+    guesses = rng.random((audits, 3, 40)) < 0.5
+    p = np.array([one_run.p_value(found=one_run.best_of(guesses=g, two_sided=True)[1]) for g in guesses])
+    assert (p <= 0.05).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_an_attack_that_is_always_wrong_is_found_from_two_sides():
+    guesses = np.stack([np.random.default_rng(6).random(80) < 0.5, np.zeros(80, bool)])
+    assert one_run.best_of(guesses=guesses)[0] == 0
+    name, found = one_run.best_of(guesses=guesses, two_sided=True)
+    assert (name, found) == (~1, Guesses(80, 80, 4))
+    name, found = one_run.chosen_on_half(guesses=guesses, rng=np.random.default_rng(7))
+    assert (name, found) == (~1, Guesses(40, 40))
+
+
+@pytest.mark.parametrize("ask", ["chosen", "ratio"])
+def test_what_is_learned_on_half_keeps_its_size(ask):
+    rng, audits, pairs = np.random.default_rng(8), 3000, 40
+    right = []
+    for _ in range(audits):
+        forgotten, heldout = rng.normal(size=(2, 2, pairs))
+        if ask == "chosen":
+            guesses = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng)
+            right.append(one_run.chosen_on_half(guesses=guesses, rng=rng)[1].right)
+        else:
+            right.append(one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng).right)
+    seen = np.bincount(right, minlength=21)
+    expected = audits * special.binom(20, np.arange(21)) / 2.0**20
+    some = expected >= 5
+    assert special.chdtrc(some.sum() - 1, ((seen - expected)[some] ** 2 / expected[some]).sum()) > 1e-3
+
+
+def test_the_likelihood_ratio_finds_another_spread():
+    """A method that over-unlearns unevenly leaves the mean and changes the spread: the larger score says nothing."""
+    rng = np.random.default_rng(9)
+    forgotten, heldout = 3 * rng.normal(size=(1, 400)), rng.normal(size=(1, 400))
+    plain = int(one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum())
+    assert one_run.p_value(found=Guesses(plain, 400, 2)) > 0.01
+    assert one_run.p_value(found=one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng)) < 1e-6
+
+
+def test_counts_of_models_with_coins_of_their_own_add_up():
+    found = one_run.pooled(found=[Guesses(60, 80), Guesses(50, 80)])
+    assert found == Guesses(110, 160)
+    alone = one_run.epsilon_request(found=found).value
+    np.testing.assert_allclose(one_run.epsilon_request(found=found, models=2).value, alone / 2)
+    with pytest.raises(ValueError, match="one attack"):
+        one_run.pooled(found=[Guesses(60, 80, 2)])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: one_run.guess(forgotten=np.ones(2), heldout=np.ones(3), rng=None), "two scores"),
+        (lambda: one_run.guess(forgotten=np.full(2, np.nan), heldout=np.ones(2), rng=None), "NaN"),
+        (lambda: one_run.log_tail(right=5, pairs=4), "impossible"),
+        (lambda: one_run.p_value(found=Guesses(3, 4), epsilon=-1.0), "ε ≥ 0"),
+        (lambda: one_run.epsilon_request(found=Guesses(3, 4), delta=0.05), "below alpha"),
+        (lambda: one_run.epsilon_request(found=Guesses(3, 4), delta=0.01, models=2), "several models"),
+        (lambda: one_run.epsilon_record(found=Guesses(5, 4)), "impossible"),
+        (lambda: one_run.chosen_on_half(guesses=np.ones((1, 1), bool), rng=None), "two of them"),
+        (lambda: one_run.likelihood_ratio(forgotten=np.ones(3), heldout=np.ones(3), rng=None), "four of them"),
+    ],
+)
+def test_errors_say_what_is_wrong(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
