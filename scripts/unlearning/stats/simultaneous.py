@@ -1,9 +1,11 @@
 """Statements about several numbers at once that hold together: largest deviations under their correlation."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unlearning import stats
-from unlearning.stats import LEVEL
+from unlearning.stats import LEVEL, Estimate
 from unlearning.stats.paired import Distances
 
 DRAWS = 4000
@@ -50,3 +52,42 @@ def adjusted(*, p: np.ndarray, correlation: np.ndarray, rng: np.random.Generator
     own = -stats.normal_quantile(p / 2)
     beyond = draws - np.searchsorted(largest, own, "left")
     return np.minimum(np.minimum((beyond + 1) / (draws + 1), len(p) * p), 1.0)
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """The largest of several distances: ``which`` of them, its ``estimate`` with limits that hold for all together, the
+    hull ``inner`` of the 1 − 2α intervals of all, and the adjusted ``p`` that all are 0."""
+
+    which: int
+    estimate: Estimate
+    inner: tuple[float, float]
+    p: float
+
+
+def strongest(
+    *,
+    distances: Distances,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    units: bool = True,
+    note: str = "",
+    draws: int = DRAWS,
+) -> Strongest:
+    """The number furthest from 0 to either side, as when an adversary is the best of several attacks.
+
+    Within a margin are all of them where each one's own interval at 2·``level`` − 1 is (an intersection–union test):
+    so is their hull. ``units`` as ``Distances.half_widths``; ``p`` is always that of retraining itself.
+    """
+    which = int(np.abs(distances.value).argmax())
+    half = half_widths(distances=distances, rng=rng, level=level, units=units, draws=draws)[which]
+    own = distances.half_widths(level=2 * level - 1, units=units)
+    p = adjusted(p=distances.p_values(), correlation=distances.correlation, rng=rng, draws=draws).min()
+    value = float(distances.value[which])
+    note = "; ".join(filter(None, (note, distances.note)))
+    return Strongest(
+        which,
+        Estimate(value, float(value - half), float(value + half), distances.design.samples, note),
+        (float((distances.value - own).min()), float((distances.value + own).max())),
+        float(p),
+    )
