@@ -5,6 +5,7 @@ import time
 from job import script
 from unlearning.adversary.case import Case
 from unlearning.adversary.external_case import ExternalCase
+from unlearning.artifacts import contributions as added
 from unlearning.artifacts import tables
 from unlearning.artifacts.arrays import NotFiniteError
 from unlearning.artifacts.files import read_json
@@ -14,6 +15,7 @@ from unlearning.plugins import registry
 @script
 def metrics(
     metrics: str,
+    contributions: str,
     settings: dict,
     data: str = "",
     splits: list[str] = (),
@@ -28,6 +30,8 @@ def metrics(
 ) -> dict:
     """A method whose logits are not finite gets one row that says so, and no number.
 
+    ``contributions``: where what models and samples add to the numbers that decide goes.
+
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
@@ -39,12 +43,14 @@ def metrics(
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
         _ = case.unlearned
-        rows = []
+        rows, found = [], {}
         for name in settings["metrics"]:
-            started = time.perf_counter()
-            rows += registry.load("metrics", name).rows(case, settings)
+            started, module = time.perf_counter(), registry.load("metrics", name)
+            rows += module.rows(case, settings)
+            found |= module.contributions(case, settings) if hasattr(module, "contributions") else {}
             seconds[name] = round(time.perf_counter() - started, 3)
     except NotFiniteError as error:
-        rows = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}]
+        rows, found = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}], {}
+    added.write(contributions, found)
     tables.write_rows(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

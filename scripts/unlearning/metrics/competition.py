@@ -8,12 +8,13 @@ from pydantic import Field
 
 from unlearning import stats
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.metrics._epsilon import check_phi, epsilons, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
-from unlearning.stats import Estimate, jackknife
+from unlearning.stats import Estimate, jackknife, pseudo
 
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
 
@@ -55,6 +56,49 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
     Raises ValueError if retraining has no control to be compared with.
     """
+    unlearned, retrained, independent = populations(case)
+    return evaluate(
+        unlearned=unlearned,
+        retrained=retrained,
+        independent=independent,
+        options=Options(**settings["metrics"]["competition"]),
+        rng=generator(settings["seed"], "competition"),
+    )
+
+
+#: Perfect unlearning scores its own null.
+DECIDES = {
+    "forgetting_quality_over_null": Standard(
+        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models"
+    )
+}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """F/F₀ in what every group of models and every forget sample adds to it."""
+    forget = np.flatnonzero(case.membership.forget[0])
+    options = Options(**settings["metrics"]["competition"])
+    rng = generator(settings["seed"], "competition")
+    return over_null(*(m and m.phi for m in populations(case)), forget, options, rng)
+
+
+def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
+    """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
+    left out in groups, or F₀ is 0."""
+    u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        return {}
+    h = points(_replicated(_epsilons(options), u, r, options), models=min(len(u), len(r)))
+    h, null, _, _ = _with_null(u, r, independent, h, options, rng)
+    if len(h) < 3 or h.shape[1] < 2 or not null.any(axis=1).all():
+        return {}
+    value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
+    (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
+    return {metric: single(value=value, influence=influence, unit=groups, index=index, standard=standard)}
+
+
+def populations(case: Case) -> "tuple[Models, Models, Models | None]":
+    """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
     reference, independent = case.retrained, case.control
     if case.unlearned_files == case.retrained_files:
         if independent is None:
@@ -62,12 +106,10 @@ def rows(case: Case, settings: dict) -> list[dict]:
         reference, independent = independent, None
     elif case.unlearned_files == case.control_files:
         independent = None
-    return evaluate(
-        unlearned=population(case, case.unlearned),
-        retrained=population(case, reference),
-        independent=None if independent is None else population(case, independent),
-        options=Options(**settings["metrics"]["competition"]),
-        rng=generator(settings["seed"], "competition"),
+    return (
+        population(case, case.unlearned),
+        population(case, reference),
+        None if independent is None else population(case, independent),
     )
 
 
@@ -156,27 +198,31 @@ def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
 
 def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
     """F₀ and F/F₀ with intervals, from two populations or from random halves."""
-    if independent is not None:
-        independent = np.asarray(independent, np.float64)
-        check_phi(r, independent)
-        models = min(len(r), len(independent))
-        null = points(_replicated(_epsilons(options), r, independent, options), models=models)
-        if len(null) != len(h):
-            null, h = null[:1], h[:1]
-        how = f"{len(r)} retrained against {len(independent)} independently retrained models"
-    else:
-        models = min(len(u), len(r)) // 2
-        if min(len(u), len(r)) < HALVES_NEED:
-            why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
-            names = ("forgetting_quality_null", "forgetting_quality_over_null")
-            return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
-        h, null = _halves(u, r, options, rng)
-        how = f"random halves, {models} models on each side, mean of {options.splits} splits"
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
+        names = ("forgetting_quality_null", "forgetting_quality_over_null")
+        return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
+    h, null, models, how = _with_null(u, r, independent, h, options, rng)
     setting = f"rule={options.rule};models={models}"
     return [
         row(metric="forgetting_quality_null", setting=setting, estimate=_mean(null, how, high=1.0)),
         row(metric="forgetting_quality_over_null", setting=setting, estimate=_ratio(h, null, how)),
     ]
+
+
+def _with_null(u, r, independent, h, options: Options, rng) -> tuple[np.ndarray, np.ndarray, int, str]:
+    """H against retrained models and its null, [1 + groups, samples] each, from how many models, and how."""
+    if independent is None:
+        models = min(len(u), len(r)) // 2
+        how = f"random halves, {models} models on each side, mean of {options.splits} splits"
+        return *_halves(u, r, options, rng), models, how
+    independent = np.asarray(independent, np.float64)
+    check_phi(r, independent)
+    models = min(len(r), len(independent))
+    null = points(_replicated(_epsilons(options), r, independent, options), models=models)
+    if len(null) != len(h):
+        null, h = null[:1], h[:1]
+    return h, null, models, f"{len(r)} retrained against {len(independent)} independently retrained models"
 
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:

@@ -4,9 +4,10 @@ import numpy as np
 
 from unlearning import stats
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.settings import Settings
-from unlearning.stats import Estimate, rates
+from unlearning.stats import Estimate, pseudo, rates
 
 
 def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
@@ -49,6 +50,22 @@ def rows(case: Case, settings: dict) -> list[dict]:
     for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
         found += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
     return found + _accuracy_spread(case)
+
+
+#: How settled weights are without the forget set only retrained models tell.
+DECIDES = {"efficacy_median": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The logarithm of the median efficacy, in what every model (seed) adds to it; none where efficacies are infinite
+    or fewer than three."""
+    values = np.log(efficacy(information(case.gradients[0])))
+    if len(values) < 3 or not np.isfinite(values).all():
+        return {}
+    middle, influence = pseudo.median(values=values)
+    every = np.arange(len(values))
+    one = single(value=middle + len(values) * influence, unit=every, standard=DECIDES["efficacy_median"])
+    return {"efficacy_median": one}
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:

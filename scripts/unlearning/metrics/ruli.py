@@ -9,9 +9,10 @@ from pydantic import Field, PositiveFloat
 from unlearning import stats
 from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _reference, row
 from unlearning.plugins.settings import Settings
-from unlearning.stats import rates
+from unlearning.stats import rates, separation
 from unlearning.stats.readings import Question, readings, tprs
 
 
@@ -89,6 +90,43 @@ def rows(case: Case, settings: dict) -> list[dict]:
             found += [{**test, "setting": ";".join(filter(None, (setting, _point(test))))} for test in tests]
     vulnerable = asked & case.selection.vulnerable if case.selection is not None else ~asked & asked
     return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
+
+
+#: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
+DECIDES = {name: Standard(0.5, 1, "auc", units="target models") for name in ("privacy_auc", "efficacy_auc")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
+    if case.target.all():
+        return {}
+    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, asked)
+    targets, shadows = both.models(case.target), both.models(~case.target)
+    options = Options(**settings["metrics"]["ruli"])
+    return aucs(targets, shadows, options, np.flatnonzero(asked))
+
+
+def aucs(targets: "Population", shadows: "Population", options: Options, index: np.ndarray) -> dict[str, Contribution]:
+    """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
+    keep = (targets.forget | targets.heldout).any(axis=0)
+    # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
+    sides = [shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout)]
+    way = 1 if sides[0] >= sides[1] else -1
+    found = {}
+    for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
+        metric = f"{name}_auc"
+        if attack != "ruli" or metric not in DECIDES or test.missing:
+            continue
+        usable = test.positive.any(axis=1) & test.negative.any(axis=1)
+        if usable.any():
+            used = np.where(test.positive | test.negative, test.score, 0.0)[usable]
+            part = separation.auc(score=used, forget=test.positive[usable] * 1.0, heldout=test.negative[usable] * 1.0)
+            found[metric] = single(
+                value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
+                unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
+            )  # fmt: skip
+    return found
 
 
 def _point(test: dict) -> str:

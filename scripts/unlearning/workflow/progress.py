@@ -14,7 +14,7 @@ from typing import TextIO
 #: a job takes next to the others' until one of it was measured.
 WEIGHTS = {
     "external": 0.05, "data": 1.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9, "attack": 0.4,
-    "metrics": 0.25,
+    "metrics": 0.25, "comparisons": 0.5,
 }  # fmt: skip
 TERMINAL, FILE = 5.0, 30.0
 
