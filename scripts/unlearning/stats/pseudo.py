@@ -1,4 +1,4 @@
-"""How units, models and samples move numbers that are no means: pseudo-values of a two-way jackknife, medians, ratios.
+"""How units, models and samples move numbers that are no means: pseudo-values of a two-way jackknife, ratios.
 
 What these give goes into ``paired.distances`` as the contributions of a mean would.
 """
@@ -6,8 +6,6 @@ What these give goes into ``paired.distances`` as the contributions of a mean wo
 from collections.abc import Callable
 
 import numpy as np
-
-from unlearning import stats
 
 
 def two_way(
@@ -47,24 +45,6 @@ def of_means(
     cells = two_way(whole=at[0], without_group=at[1:], without_sample=left[0], without_both=left[1:])
     value = cells.mean(axis=1)
     return value - value.mean() + at[0], (cells - value[:, None]) / samples
-
-
-def median(*, values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The median of independent ``values`` float64 [n] and what each adds to it: influences [n] that sum to about 0.
-
-    Influence sign(x − median)/(2·n·f), the density f at the median from the order statistics of its 95 % interval
-    (McKean and Schrader 1984), so that the difference of two methods' medians on the same models keeps what pairs
-    them. Raises ValueError below three values and for values that are not finite.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    n = len(values)
-    if n < 3 or not np.isfinite(values).all():
-        raise ValueError(f"the error of a median needs at least three finite values, not {n}")
-    ordered, middle = np.sort(values), float(np.median(values))
-    z = stats.normal_quantile(0.995)
-    k = max(round((n + 1) / 2 - z * np.sqrt(n / 4)), 1)
-    error = (ordered[n - k] - ordered[k - 1]) / (2 * z)
-    return middle, error / np.sqrt(n) * np.sign(values - middle)
 
 
 def ratio(

@@ -1,0 +1,63 @@
+"""Contributions of numbers that are no means: identities, and coverage with known truth."""
+
+import numpy as np
+import pytest
+
+from unlearning.stats import jackknife, paired, pseudo
+
+
+def left_out(cells, combine=lambda x: x):
+    """Means over samples from all groups, then without each: [1 + groups, 1, samples]."""
+    groups = len(cells)
+    return np.stack([cells.mean(axis=0), *(cells[np.arange(groups) != g].mean(axis=0) for g in range(groups))])[:, None]
+
+
+def test_a_mean_gives_back_what_is_averaged():
+    cells = np.random.default_rng(0).normal(size=(5, 30))
+    value, influence = pseudo.of_means(per_sample=left_out(cells), combine=lambda x: x)
+    np.testing.assert_allclose(value, cells.mean(axis=1))
+    np.testing.assert_allclose(influence, (cells - cells.mean(axis=1, keepdims=True)) / 30, atol=1e-14)
+
+
+def test_a_function_of_means_has_its_own_value_and_the_variances_of_the_jackknife():
+    rng = np.random.default_rng(1)
+    top, bottom = rng.normal(2, 1, (8, 40)), rng.normal(5, 1, (8, 40))
+    per_sample = np.concatenate([left_out(top), left_out(bottom)], axis=1)
+    value, influence = pseudo.of_means(per_sample=per_sample, combine=lambda a, b: a / b)
+    found = paired.distances(value=value[None], influence=influence[None], unit=np.arange(8))
+    np.testing.assert_allclose(found.value, top.mean() / bottom.mean())
+    at = per_sample.mean(axis=-1)
+    of_groups = jackknife.jackknife_variance(at[1:, 0] / at[1:, 1])
+    np.testing.assert_allclose(found.units.between, of_groups, rtol=0.01)  # equal to second order
+    delta = (top - found.value * bottom) / bottom.mean()
+    np.testing.assert_allclose(found.sampled, delta.mean(axis=0).var() / 40, rtol=0.1)
+    value, influence = pseudo.ratio(
+        top=(top.mean(axis=1), (top - top.mean(axis=1, keepdims=True)) / 40),
+        bottom=(bottom.mean(axis=1), (bottom - bottom.mean(axis=1, keepdims=True)) / 40),
+    )
+    np.testing.assert_allclose(value.mean(), top.mean() / bottom.mean())
+    np.testing.assert_allclose(influence, (delta - delta.mean(axis=1, keepdims=True)) / 40, atol=1e-14)
+
+
+def test_differences_of_ratios_cover_the_truth():
+    """F/F₀ of two methods on the same groups and samples: of skewed points that share what samples and groups do."""
+    rng, audits, inside = np.random.default_rng(2), 300, 0
+    for _ in range(audits):
+        shared = rng.exponential(size=(1, 60)) * rng.gamma(20, 1 / 20, (8, 1))
+        cells = [mean * shared * rng.gamma(4, 1 / 4, (8, 60)) for mean in (0.10, 0.16, 0.20)]
+        null = left_out(cells[2])
+        both = [
+            pseudo.of_means(per_sample=np.concatenate([left_out(one), null], axis=1), combine=lambda a, b: a / b)
+            for one in cells[:2]
+        ]
+        value, influence = (np.stack([one[i] for one in both]) for i in (0, 1))
+        gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
+        inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]
+    assert inside / audits >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / audits)
+
+
+def test_errors_say_what_is_wrong():
+    with pytest.raises(ValueError, match="two groups"):
+        pseudo.two_way(whole=0.0, without_group=np.ones(1), without_sample=np.ones(5), without_both=np.ones((1, 5)))
+    with pytest.raises(ValueError, match="bottom"):
+        pseudo.ratio(top=(np.ones(2), np.zeros((2, 3))), bottom=(np.array([1.0, -1.0]), np.zeros((2, 3))))

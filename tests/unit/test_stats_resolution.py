@@ -1,0 +1,142 @@
+"""Resolution: components of known worlds, predictions against larger studies, and what would decide a case."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from audit_worlds import World
+from unlearning.stats import paired, resolution
+from unlearning.stats.resolution import Components
+
+AUDITS = 200
+
+
+def mean_components(world, audits=AUDITS, seed=0):
+    rng = np.random.default_rng(seed)
+    found = [resolution.components(distances=world.read(rng))[0] for _ in range(audits)]
+    names = ("pair", "pair_noise", "model", "model_noise", "sample")
+    return {name: np.mean([getattr(one, name) for one in found]) for name in names}
+
+
+def test_components_are_those_of_the_world():
+    """Units of a world have two splits, so half of what a model adds to a split is left in a pair."""
+    world = World(truth=(0.0,), pairs=20, models=4, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
+    found = mean_components(world)
+    shown = 2 * world.asked
+    np.testing.assert_allclose(found["pair"], 0.1**2, rtol=0.1)
+    np.testing.assert_allclose(found["model"], 0.1**2 / 2, rtol=0.1)
+    np.testing.assert_allclose(found["model_noise"], 0.5**2 / 2 / shown * 160, rtol=0.05)
+    np.testing.assert_allclose(found["sample"], 0.6**2, rtol=0.1)
+    anew = 0.6**2 * (1 / shown - 1 / 160)
+    np.testing.assert_allclose(found["pair_noise"], (0.4**2 / shown + anew) * 160, rtol=0.1)
+
+
+def test_errors_of_components_add_up_to_the_measured_one():
+    read = World(truth=(0.0,), pairs=12, model=0.1, pair=0.2).read(np.random.default_rng(1))
+    of = resolution.components(distances=read)[0]
+    assert min(vars(replace(of, design=0)).values()) >= 0
+    np.testing.assert_allclose(resolution.error(of=of, design=of.design), read.errors[0], rtol=1e-9)
+    p, m, n = of.design.units, of.design.models, of.design.samples
+    pair, model = of.pair + of.pair_noise / n, of.model + of.model_noise / n
+    np.testing.assert_allclose(read.errors[0] ** 2, pair / p + model / (p * m) + of.sample / n)
+
+
+PILOTS = {
+    "noise": World(truth=(0.1,)),
+    "pairs and models": World(truth=(0.1,), pair=0.15, model=0.1),
+    "few samples": World(truth=(0.1,), samples=40, asked=15, sample=0.6, model=0.1),
+    "one model a split": World(truth=(0.1,), models=1, model=0.1),
+}
+
+
+@pytest.mark.parametrize("name", PILOTS)
+def test_a_pilot_predicts_the_half_width_of_four_times_the_pairs(name):
+    pilot = PILOTS[name]
+    large, rng = replace(pilot, pairs=16), np.random.default_rng(2)
+    told = []
+    for _ in range(AUDITS):
+        of = resolution.components(distances=pilot.read(rng))[0]
+        design = resolution.planned(of.design, what="pairs", times=4)
+        told.append(resolution.half_width(of=of, design=design))
+    found = [large.read(rng).half_widths()[0] for _ in range(AUDITS)]
+    assert abs(np.median(told) / np.median(found) - 1) < 0.2
+
+
+def test_a_pilot_predicts_other_models_and_samples():
+    pilot, rng = World(truth=(0.1,), pairs=8, model=0.2, sample=0.5), np.random.default_rng(3)
+    of = [resolution.components(distances=pilot.read(rng))[0] for _ in range(AUDITS)]
+    for what, larger in (("models", replace(pilot, models=6)), ("samples", replace(pilot, samples=320, asked=80))):
+        design = resolution.planned(of[0].design, what=what, times=2)
+        told = np.median([resolution.half_width(of=one, design=design) for one in of])
+        found = np.median([larger.read(rng).half_widths()[0] for _ in range(AUDITS)])
+        assert abs(told / found - 1) < 0.1, what
+
+
+def test_the_least_distance_is_told_with_the_power_promised():
+    world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
+    of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
+    least = resolution.least_distance(of=of, design=replace(of.design, units=4))
+    told = [replace(world, truth=(least,)).read(rng).p_values()[0] <= 0.05 for _ in range(2 * AUDITS)]
+    assert 0.7 < np.mean(told) < 0.95
+
+
+def test_a_room_as_large_as_needed_is_shown_with_the_power_promised():
+    world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(5)
+    of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
+    room = resolution.room_needed(of=of, design=replace(of.design, units=4))
+    shown = []
+    for _ in range(2 * AUDITS):
+        read = world.read(rng)
+        shown.append(abs(read.value[0]) + read.half_widths(level=0.9)[0] < room)
+    assert 0.7 < np.mean(shown) < 0.95
+
+
+def only(design=None, **parts):
+    """Components with just some parts."""
+    design = design or paired.Design(4, 2, 3, 600)
+    return Components(**{**dict.fromkeys(("pair", "pair_noise", "model", "model_noise", "sample"), 0.0), **parts},
+                      design=design, events=1e9)  # fmt: skip
+
+
+def test_half_width_of_samples_alone_is_normal():
+    of = only(sample=0.36)
+    np.testing.assert_allclose(resolution.half_width(of=of, design=of.design), 1.959964 * 0.6 / np.sqrt(600))
+
+
+def test_half_width_of_many_pairs_is_normal():
+    of = only(pair=0.04)
+    large = replace(of.design, units=100_000)
+    np.testing.assert_allclose(resolution.half_width(of=of, design=large), 1.96 * 0.2 / np.sqrt(100_000), rtol=1e-3)
+
+
+def test_least_number_by_the_closed_form_of_a_large_sample():
+    """Samples alone: told from n = σ²(z + z')²/d² on."""
+    of, distance = only(sample=0.36), 0.05
+    found = resolution.least(of=of, what="samples", distance=distance, margin=(-0.01, 0.01))
+    z = 1.959964 + 0.841621
+    assert found == (int(np.ceil(0.36 * z**2 / distance**2)), "told")
+
+
+def test_least_number_to_show_what_is_retrained():
+    of = only(sample=0.36)
+    count, how = resolution.least(of=of, what="samples", distance=0.0, margin=(-0.03, 0.03))
+    assert how == "as_retrained"
+    error = 0.6 / np.sqrt(count)
+    power = 2 * ndtr((0.03 - 1.644854 * error) / error) - 1
+    assert 0.799 < power < 0.81
+
+
+def test_pairs_do_not_decide_what_samples_leave_open():
+    of = only(sample=0.36, pair=0.01)
+    assert resolution.least(of=of, what="pairs", distance=0.01, margin=(-0.02, 0.02)) is None
+    assert resolution.least(of=only(pair=0.01), what="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "as_retrained"
+    assert resolution.least(of=only(design=paired.Design(4, 2, 3, 0)), what="samples", distance=0.0,
+                            margin=(-0.02, 0.02)) is None  # fmt: skip
+
+
+def test_a_case_that_is_decided_needs_no_more_than_it_has():
+    of = only(sample=0.36)
+    assert resolution.decides(of=of, design=of.design, distance=0.5, margin=(-0.05, 0.05)) == "told"
+    assert resolution.least(of=of, what="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "told")
