@@ -7,7 +7,7 @@ from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.settings import Settings
-from unlearning.stats import Estimate, pseudo, rates
+from unlearning.stats import Estimate, rates
 
 
 def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
@@ -53,19 +53,17 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
 
 #: How settled weights are without the forget set only retrained models tell.
-DECIDES = {"efficacy_median": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
+DECIDES = {"efficacy": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
 
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
-    """The logarithm of the median efficacy, in what every model (seed) adds to it; none where efficacies are infinite
-    or fewer than three."""
-    values = np.log(efficacy(information(case.gradients[0])))
-    if len(values) < 3 or not np.isfinite(values).all():
+    """The logarithm of every model's efficacy; none where one is infinite. Differences of methods are then mean
+    logarithms of ratios, seed by seed, which are those of medians where these spread alike to both sides."""
+    with np.errstate(divide="ignore"):
+        values = np.log(efficacy(information(case.gradients[0])))
+    if not np.isfinite(values).all():
         return {}
-    middle, influence = pseudo.median(values=values)
-    every = np.arange(len(values))
-    one = single(value=middle + len(values) * influence, unit=every, standard=DECIDES["efficacy_median"])
-    return {"efficacy_median": one}
+    return {"efficacy": single(value=values, unit=np.arange(len(values)), standard=DECIDES["efficacy"])}
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:

@@ -14,7 +14,10 @@ from unlearning.study.schema import Figure, Plugin, Scenario, Table
 UNTRAINED = ("correctness", "random")
 
 #: Tables and figures that every study has.
-BUILT_IN = {"tables": ("headline", "cost", "meta"), "figures": ("meta",)}
+BUILT_IN = {
+    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution"),
+    "figures": ("meta", "verdicts", "resolution"),
+}
 
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")

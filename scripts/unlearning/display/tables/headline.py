@@ -4,9 +4,10 @@ import textwrap
 from dataclasses import replace
 
 from unlearning.display import lookup, naming
+from unlearning.display.decisions import Decisions
 from unlearning.display.lookup import Cell, Numbers, missing
-from unlearning.display.page import sentences
 from unlearning.display.tables import formats
+from unlearning.display.tables import verdicts as judged
 from unlearning.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
 
 #: (metric, own setting, head, group, whether the interval is shown)
