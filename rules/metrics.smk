@@ -15,5 +15,6 @@ rule metrics:
         runtime=60,
     params:
         settings=settings("metrics"),
+        place=place("metrics"),
     script:
         "../scripts/metrics.py"

@@ -17,6 +17,7 @@ def metrics(
     metrics: str,
     contributions: str,
     settings: dict,
+    place: dict,
     data: str = "",
     splits: list[str] = (),
     originals: list[str] = (),
@@ -45,7 +46,8 @@ def metrics(
         _ = case.unlearned
         rows, found = [], {}
         for name in settings["metrics"]:
-            started, module = time.perf_counter(), registry.load("metrics", name)
+            started = time.perf_counter()
+            module = registry.load("metrics", name, place["files"].get(name))
             rows += module.rows(case, settings)
             found |= module.contributions(case, settings) if hasattr(module, "contributions") else {}
             seconds[name] = round(time.perf_counter() - started, 3)

@@ -2,6 +2,7 @@
 
 from job import script
 from unlearning.artifacts.files import replacing
+from unlearning.display import naming
 from unlearning.display.page import page
 
 
@@ -19,6 +20,7 @@ def report(
     figures: list[str] = (),
 ) -> None:
     """``tables`` and ``figures`` are the files that the page holds or offers for download."""
+    naming.know(settings["own_metrics"])
     text = page.render(
         metrics=metrics, costs=ledger, published=published, template=template, stylesheet=stylesheet,
         specs=specs, displays=[*tables, *figures], order=settings,

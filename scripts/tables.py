@@ -2,6 +2,7 @@
 
 from job import script
 from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
+from unlearning.display import naming
 from unlearning.display.lookup import Numbers
 from unlearning.display.tables import formats, grid
 
@@ -9,5 +10,6 @@ from unlearning.display.tables import formats, grid
 @script
 def tables(metrics: str, published: str, csv: str, md: str, tex: str, settings: dict) -> None:
     """``published`` holds the papers' printed numbers, for tables that ask for them."""
+    naming.know(settings["own_metrics"])
     numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
     formats.write(grid.sheets_of(numbers, settings, published), csv=csv, md=md, tex=tex)

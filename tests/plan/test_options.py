@@ -78,14 +78,14 @@ def study_of(protocol):
                 "tables": {}, "figures": {}}  # fmt: skip
     module = registry.load("protocols", protocol)
     study = changed(BASE, {"defaults/protocol": {"name": protocol}, "batch": 1})
-    study = study if module.ATTACKED else changed(study, NO_ATTACK)
-    return study if getattr(module, "FORGETS", True) else changed(study, {"defaults/methods": {"none": {}}})
+    study = study if module.PROTOCOL.attacked else changed(study, NO_ATTACK)
+    return study if module.PROTOCOL.forgets else changed(study, {"defaults/methods": {"none": {}}})
 
 
 @pytest.mark.parametrize(("name", "field"), options_of("protocols"))
 def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them(name, field):
     before, after = plans("protocols", "defaults/protocol", name, field, study_of(name))
-    found, counts = rebuilt(before, after), registry.load("protocols", name).COUNTS
+    found, counts = rebuilt(before, after), registry.protocol(name).counts
     if name == "external":
         assert found == {}, "where the logits lie is no part of what they are"
     elif field in counts:
@@ -119,7 +119,7 @@ def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
 def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     protocols = sorted(registry.names("protocols"), key=lambda protocol: protocol == "external")
     modules = {p: registry.load("protocols", p) for p in protocols}
-    protocol = next(p for p, m in modules.items() if name in (*m.METRICS, *getattr(m, "ALSO", ())))
+    protocol = next(p for p, m in modules.items() if name in (*m.PROTOCOL.metrics, *m.PROTOCOL.also))
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study_of(protocol))
     assert rebuilt(before, after) == everything_from("metrics", before)
 

@@ -120,8 +120,8 @@ def build(node: plan.Node, maker: dict[str, plan.Node]) -> None:
         for path in paths:
             build(maker[path], maker)
     given = {**node.inputs, **{role: path for role, path in node.outputs.items() if role != "spec"}}
-    given |= {"place": node.place} if node.stage != "metrics" else {}
-    write_json(node.outputs["spec"], SCRIPTS[node.stage](**given, settings=node.settings) or {})
+    made = SCRIPTS[node.stage](**given, settings=node.settings, place=node.place)
+    write_json(node.outputs["spec"], made or {})
 
 
 def number(rows, metric, attack="", setting=""):

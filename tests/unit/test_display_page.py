@@ -14,7 +14,7 @@ from display_cases import REASON, case, q, study
 from unlearning.artifacts import tables
 from unlearning.artifacts.files import write_json
 from unlearning.comparisons.meta import evaluate
-from unlearning.display import style
+from unlearning.display import naming, style
 from unlearning.display.figures import _meta, quality
 from unlearning.display.lookup import Numbers
 from unlearning.display.page import dag, page
@@ -87,7 +87,7 @@ def rendered(tmp_path_factory):
         formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
         files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
     some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
-    found = evaluate(rows)
+    found = evaluate(rows, naming.quantities().values())
     formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
     style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
     files |= {f"meta.{kind}": path for kind, path in some.items()}

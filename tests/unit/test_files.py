@@ -22,7 +22,7 @@ from unlearning.artifacts.files import (
     write_json,
 )
 
-SCRIPTS = Path(files.__file__).parents[1]
+SCRIPTS = Path(files.__file__).parents[2]
 
 
 # ---------------------------------------------------------------- writing

@@ -11,7 +11,8 @@ from external_cases import GOOD, config, memberships, read, save
 from unlearning.artifacts import external
 from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.protocols import external as protocol
-from unlearning.study import reading, schema
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
 
 
 @pytest.fixture
@@ -271,5 +272,5 @@ def test_retrained_models_of_another_number_share_one_forget_set_only(here):
 def test_a_folder_that_lacks_something_is_refused_before_anything_runs(here, edit, named, words):
     save("logits/target", **GOOD)
     edit(here / "logits")
-    with pytest.raises(schema.StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
+    with pytest.raises(StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path.*" + words):
         reading.read(config(named), "own.yaml")

@@ -20,7 +20,7 @@ def test_seeds_are_the_same_in_every_process_and_version():
     for hash_seed in "01":
         run = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-            env={"PYTHONPATH": str(Path(keyed.__file__).parents[1]), "PYTHONHASHSEED": hash_seed},
+            env={"PYTHONPATH": str(Path(keyed.__file__).parents[2]), "PYTHONHASHSEED": hash_seed},
         )  # fmt: skip
         assert int(run.stdout) == seed_of(0, "model", 3)
 

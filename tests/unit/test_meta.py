@@ -1,4 +1,4 @@
-"""The measures of measures against tables whose answer is known."""
+"""The metrics of metrics against tables whose answer is known."""
 
 import math
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from unlearning.artifacts.arrays import ArtifactError, Membership
-from unlearning.comparisons import measures, meta
-from unlearning.display import style
+from unlearning.comparisons import compared, meta
+from unlearning.display import naming, style
 from unlearning.display.figures import _meta
 from unlearning.display.tables import formats
 from unlearning.display.tables import meta as display
@@ -21,13 +21,17 @@ def rows(values, *, metric="q", attack="paper", scenario="noisy", setting="", ha
     ]  # fmt: skip
 
 
-def only(found, measure, what):
-    (row,) = [r for r in found if r["measure"] == measure and r["property"] == what]
+def evaluated(table, **how):
+    return meta.evaluate(table, naming.quantities().values(), **how)
+
+
+def only(found, metric, what):
+    (row,) = [r for r in found if r["metric"] == metric and r["property"] == what]
     return row
 
 
 def test_grounding_is_the_distance_of_retrain_from_perfect():
-    found = meta.evaluate(rows({"retrain": 0.98, "none": 0.7}))
+    found = evaluated(rows({"retrain": 0.98, "none": 0.7}))
     row = only(found, "Q", "grounding")
     assert row["value"] == pytest.approx(-0.02)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx((-0.03, -0.01))
@@ -35,14 +39,14 @@ def test_grounding_is_the_distance_of_retrain_from_perfect():
 
 def test_a_measure_without_known_ideal_has_no_grounding_but_a_reason():
     row = only(
-        meta.evaluate(rows({"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="")), "efficacy", "grounding"
+        evaluated(rows({"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="")), "efficacy", "grounding"
     )
     assert math.isnan(row["value"])
     assert "perfect" in row["note"]
 
 
 def test_separation_counts_standard_errors():
-    row = only(meta.evaluate(rows({"retrain": 1.0, "none": 0.7}, half=0.1)), "Q", "separation")
+    row = only(evaluated(rows({"retrain": 1.0, "none": 0.7}, half=0.1)), "Q", "separation")
     error = 0.1 / 1.959964 * math.sqrt(2)
     assert row["value"] == pytest.approx(0.3 / error, rel=1e-6)
 
@@ -52,7 +56,7 @@ def test_the_distance_counts_where_a_measure_is_two_sided():
     table = {"retrain": 0.5, "none": 0.3}
     mirrored = {"retrain": 0.5, "none": 0.7}
     one, other = (
-        only(meta.evaluate(rows(t, metric="privacy_auc", attack="ruli")), "RULI privacy AUC", "separation")["value"]
+        only(evaluated(rows(t, metric="privacy_auc", attack="ruli")), "RULI privacy AUC", "separation")["value"]
         for t in (table, mirrored)
     )
     assert one == pytest.approx(other)
@@ -63,10 +67,10 @@ def test_less_is_better_where_a_measure_falls_and_ratios_count_where_it_spans_or
     """Becker & Liebig 2022: forgetting lowers efficacy. e² against e⁰, both within a factor of e^±0.1."""
     table = rows({"retrain": 0.0, "none": 2.0}, metric="efficacy_median", attack="", half=0.1)
     table = [{**row, **{name: math.exp(row[name]) for name in ("value", "ci_low", "ci_high")}} for row in table]
-    row = only(meta.evaluate(table), "efficacy", "separation")
+    row = only(evaluated(table), "efficacy", "separation")
     assert row["value"] == pytest.approx(2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6)
     infinite = [{**row, "ci_high": math.inf} for row in table]
-    assert only(meta.evaluate(infinite), "efficacy", "separation")["value"] == 0.0
+    assert only(evaluated(infinite), "efficacy", "separation")["value"] == 0.0
 
 
 def test_models_are_seeds_by_which_methods_are_ranked():
@@ -75,12 +79,12 @@ def test_models_are_seeds_by_which_methods_are_ranked():
     of_seeds = [rows(low, metric="efficacy", attack="", setting=f"model={i}") for i in range(3)]
     median = rows(low, metric="efficacy_median", attack="")
     mean = rows(high, metric="efficacy", attack="")
-    found = meta.evaluate([*median, *mean, *(row for one in of_seeds for row in one)])
+    found = evaluated([*median, *mean, *(row for one in of_seeds for row in one)])
     row = only(found, "efficacy", "agreement over seeds")
     assert (row["value"], row["n"]) == (1.0, 3)
     assert only(found, "efficacy", "power")["n"] == 3
     of_seeds[0] = rows(high, metric="efficacy", attack="", setting="model=0")
-    found = meta.evaluate([*median, *(row for one in of_seeds for row in one)])
+    found = evaluated([*median, *(row for one in of_seeds for row in one)])
     assert only(found, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
 
 
@@ -88,12 +92,12 @@ def test_what_is_read_of_some_samples_only_is_not_taken_for_the_whole():
     """RULI reads vulnerable samples apart, whichever comes first."""
     whole = rows({"retrain": 0.5, "none": 0.7}, metric="privacy_auc", attack="ruli")
     some = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", setting="target=vulnerable")
-    found = [only(meta.evaluate(table), "RULI privacy AUC", "grounding") for table in (whole + some, some + whole)]
+    found = [only(evaluated(table), "RULI privacy AUC", "grounding") for table in (whole + some, some + whole)]
     assert [row["value"] for row in found] == [0.0, 0.0]
 
 
 def test_power_is_the_share_of_pairs_that_are_told_apart():
-    found = meta.evaluate(rows({"a": 0.5, "b": 0.501, "c": 0.9, "retrain_control": 0.1}))
+    found = evaluated(rows({"a": 0.5, "b": 0.501, "c": 0.9, "retrain_control": 0.1}))
     assert only(found, "Q", "power")["value"] == pytest.approx(2 / 3)
     assert only(found, "Q", "power")["n"] == 3
 
@@ -102,13 +106,13 @@ def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
     turned = {"a": 0.9, "b": 0.6, "c": 0.5}
     same = [row for p in range(3) for row in rows({m: v + p / 100 for m, v in values.items()}, setting=f"pair={p}")]
-    row = only(meta.evaluate(same), "Q", "agreement over seeds")
+    row = only(evaluated(same), "Q", "agreement over seeds")
     assert (row["value"], row["ci_low"], row["ci_high"], row["n"]) == (1, 1, 1, 3)
     mixed = rows(values, setting="pair=0") + rows(turned, setting="pair=1")
-    assert only(meta.evaluate(mixed), "Q", "agreement over seeds")["value"] == -1
+    assert only(evaluated(mixed), "Q", "agreement over seeds")["value"] == -1
     # two of three pairs of rankings are reversed: (1 − 1 − 1) / 3
     three = mixed + rows(values, setting="pair=2")
-    assert only(meta.evaluate(three), "Q", "agreement over seeds")["value"] == pytest.approx(-1 / 3)
+    assert only(evaluated(three), "Q", "agreement over seeds")["value"] == pytest.approx(-1 / 3)
 
 
 def test_agreement_over_sizes_reads_the_size_axis_and_no_pair():
@@ -117,7 +121,7 @@ def test_agreement_over_sizes_reads_the_size_axis_and_no_pair():
     table = (
         rows(values, setting="size=400") + rows(values, setting="size=800") + rows(turned, setting="size=800;pair=0")
     )
-    assert only(meta.evaluate(table), "Q", "agreement over sizes")["value"] == 1
+    assert only(evaluated(table), "Q", "agreement over sizes")["value"] == 1
 
 
 def test_monotonicity_is_minus_one_where_every_method_falls_with_the_budget():
@@ -126,13 +130,13 @@ def test_monotonicity_is_minus_one_where_every_method_falls_with_the_budget():
         for e, base in (("0.5", 0.9), ("8", 0.8), ("inf", 0.6))
         for row in rows({"none": base, "neggrad": base + 0.02, "retrain": 1.0 - base}, setting=f"epsilon={e}")
     ]
-    row = only(meta.evaluate(falling), "Q", "monotonicity")
+    row = only(evaluated(falling), "Q", "monotonicity")
     assert (row["value"], row["n"]) == (-1, 2)
     swapped = [
         {**r, "value": {0.9: 0.8, 0.8: 0.9}.get(r["value"], r["value"])} if r["method"] == "none" else r
         for r in falling
     ]
-    assert only(meta.evaluate(swapped), "Q", "monotonicity")["value"] == pytest.approx((-1 - 0.5) / 2)
+    assert only(evaluated(swapped), "Q", "monotonicity")["value"] == pytest.approx((-1 - 0.5) / 2)
 
 
 def test_theory_says_nothing_of_methods_that_break_models():
@@ -142,10 +146,10 @@ def test_theory_says_nothing_of_methods_that_break_models():
         for e, base in (("0.5", 0.9), ("8", 0.8), ("inf", 0.6))
         for row in rows({"none": base, "neggrad": 1 - base, "retrain": 1.0}, setting=f"epsilon={e}")
     ]
-    assert only(meta.evaluate(table), "Q", "monotonicity")["value"] == 0
+    assert only(evaluated(table), "Q", "monotonicity")["value"] == 0
     for lost, left in ((0.2, (-1, 1)), (0.105, (0, 2))):  # the interval ends at .19 and at .095
         gaps = rows({"neggrad": lost}, metric="accuracy_gap", attack="", setting="epsilon=0.5;role=test")
-        row = only(meta.evaluate([*table, *gaps]), "Q", "monotonicity")
+        row = only(evaluated([*table, *gaps]), "Q", "monotonicity")
         assert (row["value"], row["n"]) == left
         assert ("without neggrad, which breaks models" in row["note"]) == (left[1] == 1)
 
@@ -154,25 +158,25 @@ def test_two_budgets_are_too_few_and_say_so():
     table = rows({"none": 0.9, "retrain": 1.0}, setting="epsilon=8") + rows(
         {"none": 0.7, "retrain": 1.0}, setting="epsilon=inf"
     )
-    row = only(meta.evaluate(table), "Q", "monotonicity")
+    row = only(evaluated(table), "Q", "monotonicity")
     assert math.isnan(row["value"])
     assert "three" in row["note"]
 
 
 def test_a_failed_method_is_left_out_of_power_and_named_in_agreement():
     failed = rows({"a": 0.5, "b": 0.9, "c": math.nan})
-    assert only(meta.evaluate(failed), "Q", "power")["n"] == 1
+    assert only(evaluated(failed), "Q", "power")["n"] == 1
     pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, setting="pair=0") + rows(
         {"a": 0.5, "b": 0.9, "c": 0.7}, setting="pair=1"
     )
-    note = only(meta.evaluate(pairs), "Q", "agreement over seeds")["note"]
+    note = only(evaluated(pairs), "Q", "agreement over seeds")["note"]
     assert note.startswith("needs two rankings of at least three methods, there are 2 of 2 methods; c: no value in one")
 
 
 def test_methods_without_a_value_leave_the_rankings_of_the_others():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
     pairs = rows({**values, "retrain": math.nan}, setting="pair=0") + rows({**values, "retrain": 1.0}, setting="pair=1")
-    row = only(meta.evaluate(pairs), "Q", "agreement over seeds")
+    row = only(evaluated(pairs), "Q", "agreement over seeds")
     assert row["value"] == 1
     assert row["note"].endswith("3 methods; retrain: no value in one of the rankings")
 
@@ -180,7 +184,7 @@ def test_methods_without_a_value_leave_the_rankings_of_the_others():
 def test_a_gap_is_read_on_the_forget_set_only():
     gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", setting="role=forget")
     others = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", setting="role=test")
-    row = only(meta.evaluate([*others, *gaps, *others]), "accuracy gap", "separation")
+    row = only(evaluated([*others, *gaps, *others]), "accuracy gap", "separation")
     assert row["value"] == pytest.approx(0.3 / (0.01 / 1.959964 * math.sqrt(2)), rel=1e-6)
 
 
@@ -193,21 +197,22 @@ def test_models_are_counted_from_memberships():
     shadow = np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    made = measures.made("swap", member)
-    assert made == measures.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
-    counts = {name: measures.models(measure, made).value for name, measure in measures.MEASURES.items()}
+    made = compared.made("swap", member)
+    assert made == compared.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
+    known = compared.metrics(naming.quantities().values())
+    counts = {name: compared.models(metric, made).value for name, metric in known.items()}
     assert counts["MIA score"] == 1 + 4
     assert counts["Q"] == counts["MIA score"] + 2 + 2
     assert counts["F / F₀"] == counts["accuracy gap"] == counts["MIA score"] + 4
     assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
-    of_ruli = measures.models(measures.MEASURES["RULI efficacy AUC"], measures.made("ruli", member))
+    of_ruli = compared.models(known["RULI efficacy AUC"], compared.made("ruli", member))
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 
 def test_the_cost_stands_beside_what_is_known_of_a_metric():
-    found = meta.evaluate(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": measures.Made("swap", 3, 3, 2, 2)})
+    found = evaluated(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": compared.Made("swap", 3, 3, 2, 2)})
     assert only(found, "Q", "models")["value"] == 10
-    assert not [row for row in meta.evaluate(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
+    assert not [row for row in evaluated(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 
 
 # ---------------------------------------------------------------- on the same models
@@ -224,7 +229,7 @@ def several():
         table += rows(values, scenario="budget", setting=f"epsilon={budget}")
     table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
     table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
-    return meta.evaluate(table, made={"noisy": measures.Made("swap", 3, 3, 1, 1)})
+    return evaluated(table, made={"noisy": compared.Made("swap", 3, 3, 1, 1)})
 
 
 def test_measures_are_compared_where_most_of_them_are():
@@ -265,14 +270,14 @@ def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():
     table = rows(order) + rows(falling, metric="efficacy_median", attack="") + rows(swapped, attack="extended")
     table += rows({**falling, "retrain_control": 9.0}, metric="ic_score", attack="")
     table += rows(falling, metric="q_crossfit", scenario="other")  # on other models
-    found = [row for row in meta.evaluate(table) if row["property"].startswith(meta.WITH)]
-    tau = {(row["measure"], row["property"].removeprefix(meta.WITH)): row["value"] for row in found}
+    found = [row for row in evaluated(table) if row["property"].startswith(meta.WITH)]
+    tau = {(row["metric"], row["property"].removeprefix(meta.WITH)): row["value"] for row in found}
     assert tau["Q", "efficacy"] == tau["efficacy", "Q"] == 1
     assert tau["Q", "Q, extended"] == pytest.approx(4 / 6)
     assert tau["Q", "IC score"] == -1
     assert {name for pair in tau for name in pair} == {"Q", "Q, extended", "efficacy", "IC score"}
     assert {(row["n"], row["scenario"]) for row in found} == {(4, "noisy")}
-    between = display.sheets(meta.evaluate(table))[1]
+    between = display.sheets(evaluated(table))[1]
     assert [cell.text for cell in between.lines[0].cells] == ["·", "0.67", "1.00", "−1.00"]
 
 
@@ -283,7 +288,7 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
         {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
     )
-    shown, *_, by_scenario = display.sheets(meta.evaluate(table))
+    shown, *_, by_scenario = display.sheets(evaluated(table))
     assert [line.label for line in shown.lines] == ["Q", "efficacy"]
     assert [line.section for line in by_scenario.lines] == ["noisy", "other"]
     assert [head.label for head in shown.heads] == ["grounding", "separation", "power"]
@@ -310,7 +315,7 @@ def test_what_was_written_is_read_again(tmp_path):
     files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
     formats.write(display.sheets(found), **files)
     assert repr(display.read(files["csv"])) == repr(found)
-    files["csv"].write_text("measure,property,scenario,value,ci_low,ci_high,n,note\nQ,power,a,x,,,1,\n")
+    files["csv"].write_text("metric,property,scenario,value,ci_low,ci_high,n,note\nQ,power,a,x,,,1,\n")
     with pytest.raises(ArtifactError, match=r"meta\.csv"):
         display.read(files["csv"])
 

@@ -13,7 +13,7 @@ from unlearning.plugins import registry
 from unlearning.study import reading
 from unlearning.study.messages import StudyError
 
-SCRIPTS = Path(registry.__file__).parents[1]
+SCRIPTS = Path(registry.__file__).parents[2]
 
 METHOD = '''
 """Ends the process of whoever runs it."""
@@ -44,9 +44,10 @@ def unlearn(bank, forget, retain, options):
 '''
 
 PROTOCOL = """
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 
-METRICS, ATTACKED, COUNTS, GRADIENTS, REFERENCES = ("swap", "accuracy"), True, (), False, ()
+PROTOCOL = Protocol(metrics=("swap", "accuracy"), attacked=True)
 
 
 class Options(Settings):
@@ -111,7 +112,7 @@ def test_a_name_is_no_path(name):
 def test_all_options_are_read_without_heavy_imports():
     """In a process of its own: a plan must not wait for torch."""
     code = (
-        "import sys; from unlearning import plugins\n"
+        "import sys; from unlearning.plugins import registry\n"
         "for kind in ('data', 'models', 'protocols', 'methods', 'attacks'):\n"
         "    for name in registry.names(kind):\n"
         "        assert registry.options(kind, name).model_config['extra'] == 'forbid', name\n"
@@ -191,7 +192,7 @@ def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("part", ["blocks", "draw", "METRICS", "ATTACKED", "COUNTS"])
+@pytest.mark.parametrize("part", ["blocks", "draw", "PROTOCOL"])
 def test_every_part_of_a_protocol_is_asked_for(part, tmp_path):
     file = written(tmp_path, re.sub(rf"\b{part}\b", f"{part}_", PROTOCOL))
     with pytest.raises(StudyError, match=rf"protocol.file: .*: {part} is missing; every file of protocols defines it$"):

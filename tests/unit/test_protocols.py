@@ -59,7 +59,7 @@ def test_a_block_keeps_every_promise_of_a_membership(tmp_path, name, population)
         m.write(tmp_path / "membership.npz")  # checks shapes, types, forget within train, heldout outside
         assert_equal(m, Membership.read(tmp_path / "membership.npz", samples=len(data.y)))
         assert not (m.train | m.heldout)[:, data.part == 1].any(), "no test sample is part of the game"
-        assert m.forget.any(1).all() == getattr(registry.load("protocols", name), "FORGETS", True)
+        assert m.forget.any(1).all() == registry.protocol(name).forgets
         assert m.retain.any(1).all()
         assert set(m.block) == {block}
 
@@ -75,17 +75,17 @@ def test_all_models_of_all_blocks_have_equally_many_samples(name, population):
 def test_a_block_depends_on_its_number_and_the_seed_alone(name, population):
     module = registry.load("protocols", name)
     few, many = (
-        drawn(name, 2, population=population, **dict.fromkeys(module.COUNTS, number)) for number in (3, 30)
+        drawn(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, number)) for number in (3, 30)
     )  # fmt: skip
     assert_equal(few, many)
-    assert_equal(few, drawn(name, 2, population=population, **dict.fromkeys(module.COUNTS, 3)))
+    assert_equal(few, drawn(name, 2, population=population, **dict.fromkeys(module.PROTOCOL.counts, 3)))
     assert not set(drawn(name, 2, seed=1, population=population).seed) & set(few.seed)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_as_many_blocks_as_were_asked_for(name):
     module = registry.load("protocols", name)
-    asked = {field: 7 + i for i, field in enumerate(module.COUNTS)}
+    asked = {field: 7 + i for i, field in enumerate(module.PROTOCOL.counts)}
     assert list(module.blocks(options_of(name, **asked)).values()) == list(asked.values())
 
 
@@ -102,11 +102,10 @@ def test_every_model_has_a_seed_of_its_own(name):
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_what_the_workflow_asks_of_a_protocol_is_there(name):
     module = registry.load("protocols", name)
-    assert isinstance(module.ATTACKED, bool)
-    assert isinstance(module.GRADIENTS, bool)
-    assert set(module.METRICS) <= set(registry.names("metrics"))
-    assert set(module.REFERENCES) <= {"retrain", "retrain_control"}
-    assert set(module.COUNTS) <= set(module.Options.model_fields)
+    record = registry.protocol(name)
+    assert {*record.metrics, *record.also} <= set(registry.names("metrics"))
+    assert set(record.references) <= {"retrain", "retrain_control"}
+    assert set(module.PROTOCOL.counts) <= set(module.Options.model_fields)
 
 
 # ---------------------------------------------------------------- SWAP test

@@ -10,7 +10,7 @@ import pytest
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
 from unlearning.plugins import registry
 from unlearning.plugins.settings import Settings
-from unlearning.study import reading, schema
+from unlearning.study import reading
 from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
@@ -304,7 +304,7 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
     assert (part.name, list(part.tables)) == (f"{whole.name}_one", ["first"])
     assert len(reading.read({**both, "only": ["swap"]}).scenarios) == 2
     unknown = "only: there is no scenario, protocol or system 'swop', did you mean 'swap'"
-    with pytest.raises(schema.StudyError, match=unknown):
+    with pytest.raises(StudyError, match=unknown):
         reading.read({**both, "only": ["swop"]})
 
 

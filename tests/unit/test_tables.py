@@ -74,7 +74,7 @@ def test_equal_scores_are_equal_bytes_in_every_process(tmp_path):
     for seed, path in enumerate(paths):
         run = subprocess.run(
             [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
-            env={"PYTHONPATH": str(Path(tables.__file__).parents[1]), "PYTHONHASHSEED": str(seed)},
+            env={"PYTHONPATH": str(Path(tables.__file__).parents[2]), "PYTHONHASHSEED": str(seed)},
         )  # fmt: skip
         assert run.stdout == "False\n"
     assert paths[0].read_bytes() == paths[1].read_bytes()

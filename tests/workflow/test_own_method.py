@@ -11,7 +11,8 @@ from safetensors.numpy import load_file
 
 from unlearning.artifacts.arrays import Logits, Membership
 from unlearning.artifacts.files import read_json
-from unlearning.study import reading, schema
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
 from unlearning.workflow import plan
 
 BANK = '''"""Fade: the last layer's weights and biases are scaled."""
@@ -159,7 +160,7 @@ def test_a_file_that_cannot_be_used_is_named_before_anything_runs(tmp_path, monk
         if content is not None:
             (tmp_path / "mine" / name).write_text(content)
     monkeypatch.chdir(tmp_path / "work")
-    with pytest.raises(schema.StudyError) as caught:
+    with pytest.raises(StudyError) as caught:
         reading.read(SHORT, "study.yaml")
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

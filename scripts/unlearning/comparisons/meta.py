@@ -1,4 +1,4 @@
-"""Measuring the measures: what each metric is worth, read from the same models as all the others.
+"""Measuring the metrics: what each metric is worth, read from the same models as all the others.
 
 Properties (after Tu, Hu & Ma 2024, §4.3–4.4, and what evaluation of evaluations asks for elsewhere):
 grounding, does retraining come out as perfect; separation, how far retraining lies from doing nothing; power, how
@@ -14,7 +14,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from unlearning import stats
-from unlearning.comparisons.measures import MEASURES, Made, Measure, models
+from unlearning.comparisons.compared import Compared, Made, metrics, models
+from unlearning.plugins.declarations import Quantity
 from unlearning.stats import Estimate, empty
 
 #: What tells one draw of memberships or of initial weights from another in a row's setting.
@@ -38,58 +39,62 @@ PROPERTIES = (
     "models",
 )
 
-#: How a property is called that compares a measure with another one.
+#: How a property is called that compares a metric with another one.
 WITH = "agreement with "
 
 
 def evaluate(
-    rows: list[dict], *, budget: str = "epsilon", size: str = "size", made: dict[str, Made] | None = None
+    rows: list[dict],
+    quantities: Iterable[Quantity],
+    *,
+    budget: str = "epsilon",
+    size: str = "size",
+    made: dict[str, Made] | None = None,
 ) -> list[dict]:
-    """Rows (measure, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
+    """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
-    ``rows`` as in metrics.csv; ``budget`` and ``size`` name the axes along which monotonicity and agreement
-    are read; ``made``: of each scenario, what costs are counted from. A property that the study cannot show is left
-    out; one that it could but does not is empty with the reason.
+    ``rows`` as in metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``budget`` and
+    ``size`` name the axes along which monotonicity and agreement are read; ``made``: of each scenario, what costs are
+    counted from. A property that the study cannot show is left out; one that it could but does not is empty with the
+    reason.
     """
-    found, broken = [], defaultdict(set)
+    found, broken, compared = [], defaultdict(set), metrics(quantities)
     for row in rows:
         if row["metric"] == "accuracy_gap" and row["ci_low"] > BROKEN:
             parts = row["setting"].split(";")
             if "role=test" in parts and not any(part.startswith("pair=") for part in parts):
                 broken[row["scenario"]].add(row["method"])
-    for name, measure in MEASURES.items():
+    for name, metric in compared.items():
         of_scenario = defaultdict(list)
         for row in rows:
-            if measure.reads(row):
-                of_scenario[row["scenario"]].append(_logarithm(row) if measure.logarithmic else row)
+            if metric.reads(row):
+                of_scenario[row["scenario"]].append(_logarithm(row) if metric.quantity.logarithmic else row)
         for scenario, own in of_scenario.items():
-            told = list(_properties(measure, own, budget, size, broken[scenario]))
+            told = list(_properties(metric, own, budget, size, broken[scenario]))
             if scenario in (made or {}):
-                told.append(("models", models(measure, made[scenario])))
+                told.append(("models", models(metric, made[scenario])))
             for what, estimate in told:
                 found.append(
-                    {"measure": name, "property": what, "scenario": scenario, "value": estimate.value,
+                    {"metric": name, "property": what, "scenario": scenario, "value": estimate.value,
                      "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
                 )  # fmt: skip
-    return found + _between(rows, common(found, "power"))
+    return found + _between(rows, compared, common(found, "power"))
 
 
 def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
-    """(measure, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
-    that shows it for most measures, so that measures are compared on the same models; if a measure is not there, the
+    """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
+    that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
     first scenario that has it."""
     shown: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
-            shown[row["measure"], row["property"]][row["scenario"]] = row
+            shown[row["metric"], row["property"]][row["scenario"]] = row
     main = {what: common(rows, what) for what in PROPERTIES}
-    return {
-        (measure, what): some.get(main[what]) or next(iter(some.values())) for (measure, what), some in shown.items()
-    }
+    return {(metric, what): some.get(main[what]) or next(iter(some.values())) for (metric, what), some in shown.items()}
 
 
 def common(rows: list[dict], what: str) -> str:
-    """The scenario in which most measures show a property, the first of several; costs are those of power's."""
+    """The scenario in which most metrics show a property, the first of several; costs are those of power's."""
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         if row["property"] == ("power" if what == "models" else what):
@@ -98,7 +103,7 @@ def common(rows: list[dict], what: str) -> str:
 
 
 def verdict(row: dict) -> str:
-    """What a row says of its measure: "good", "bad", or "" where it says neither (or no such thing can be said)."""
+    """What a row says of its metric: "good", "bad", or "" where it says neither (or no such thing can be said)."""
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
         return ""
@@ -111,12 +116,12 @@ def verdict(row: dict) -> str:
     return "good" if low > 0 else "bad" if high < 0 else ""
 
 
-def _between(rows: list[dict], scenario: str) -> list[dict]:
-    """Kendall's τ-b between the rankings of methods by every two measures in one scenario, as rows of `evaluate`."""
+def _between(rows: list[dict], compared: dict[str, Compared], scenario: str) -> list[dict]:
+    """Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`."""
     tables = {}
-    for name, measure in MEASURES.items():
-        table = _by_setting([row for row in rows if row["scenario"] == scenario and measure.reads(row)], ()).get((), {})
-        good = {m: float(measure.goodness(np.float64(row["value"]))) for m, row in table.items() if m not in CONTROLS}
+    for name, metric in compared.items():
+        table = _by_setting([row for row in rows if row["scenario"] == scenario and metric.reads(row)], ()).get((), {})
+        good = {m: float(metric.goodness(np.float64(row["value"]))) for m, row in table.items() if m not in CONTROLS}
         tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     found = []
     for one, other in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
@@ -124,29 +129,29 @@ def _between(rows: list[dict], scenario: str) -> list[dict]:
         if len(both) > 2:
             tau = stats.kendall(x=[tables[one][m] for m in both], y=[tables[other][m] for m in both])
             found.append(
-                {"measure": one, "property": WITH + other, "scenario": scenario, "value": tau.value,
+                {"metric": one, "property": WITH + other, "scenario": scenario, "value": tau.value,
                  "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
             )  # fmt: skip
     return found
 
 
-def _properties(measure: Measure, rows: list[dict], budget: str, size: str, broken: set[str]):
-    """Yield (property, Estimate) of one measure in one scenario, where some methods leave ``broken`` models."""
+def _properties(metric: Compared, rows: list[dict], budget: str, size: str, broken: set[str]):
+    """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
     tables = _by_setting(rows, (*SEEDS, budget, size))
     plain = {setting: table for setting, table in tables.items() if not dict(setting).keys() & SEEDS}
     if set(plain) == {()}:
-        yield "grounding", grounding(measure, plain[()])
-        yield "separation", separation(measure, plain[()])
-        yield "power", power(measure, plain[()])
+        yield "grounding", grounding(metric, plain[()])
+        yield "separation", separation(metric, plain[()])
+        yield "power", power(metric, plain[()])
     seeds = [table for setting, table in tables.items() if len(setting) == 1 and dict(setting).keys() & SEEDS]
     if seeds:
-        yield "agreement over seeds", agreement(measure, seeds)
+        yield "agreement over seeds", agreement(metric, seeds)
     sizes = [table for setting, table in plain.items() if size in dict(setting)]
     if sizes:
-        yield "agreement over sizes", agreement(measure, sizes)
+        yield "agreement over sizes", agreement(metric, sizes)
     budgets = {float(dict(setting)[budget]): table for setting, table in plain.items() if budget in dict(setting)}
     if budgets:
-        yield "monotonicity", monotonicity(measure, budgets, broken)
+        yield "monotonicity", monotonicity(metric, budgets, broken)
 
 
 Table = dict[str, dict]
@@ -178,19 +183,23 @@ def _se(row: dict) -> float:
     return wide / stats.normal_quantile(0.975)
 
 
-def grounding(measure: Measure, table: Table) -> Estimate:
+def grounding(metric: Compared, table: Table) -> Estimate:
     """How far retraining is from what perfect unlearning scores, with its interval: it should hold 0."""
-    if math.isnan(measure.ideal):
+    if math.isnan(metric.how.ideal):
         return empty(n=0, note="no value is known for perfect unlearning")
     row = table.get("retrain")
     if row is None or math.isnan(row["value"]):
         return empty(n=0, note="retrain was not measured")
     return Estimate(
-        row["value"] - measure.ideal, row["ci_low"] - measure.ideal, row["ci_high"] - measure.ideal, row["n"], ""
+        row["value"] - metric.how.ideal,
+        row["ci_low"] - metric.how.ideal,
+        row["ci_high"] - metric.how.ideal,
+        row["n"],
+        "",
     )
 
 
-def separation(measure: Measure, table: Table) -> Estimate:
+def separation(metric: Compared, table: Table) -> Estimate:
     """(goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
     both = [table.get("retrain"), table.get("none")]
     if any(row is None or math.isnan(row["value"]) for row in both):
@@ -198,12 +207,12 @@ def separation(measure: Measure, table: Table) -> Estimate:
     error = math.hypot(*(_se(row) for row in both))
     if not error > 0:
         return empty(n=2, note="retrain or none has no interval, or one without width")
-    good = [float(measure.goodness(np.float64(row["value"]))) for row in both]
+    good = [float(metric.goodness(np.float64(row["value"]))) for row in both]
     z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
     return Estimate(z, z - half, z + half, 2, "")
 
 
-def power(measure: Measure, table: Table) -> Estimate:
+def power(metric: Compared, table: Table) -> Estimate:
     """Share of the pairs of methods whose difference exceeds 1.96 standard errors of a difference.
 
     Errors are added as if independent; methods share their samples, so the share is an understatement.
@@ -219,7 +228,7 @@ def power(measure: Measure, table: Table) -> Estimate:
     return Estimate(float(np.mean(told)), math.nan, math.nan, len(pairs), "a count over pairs, no sampling model")
 
 
-def agreement(measure: Measure, tables: list[Table]) -> Estimate:
+def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
     every = sorted({m for t in tables for m in t} - set(CONTROLS))
     methods = [m for m in every if all(m in t and not math.isnan(t[m]["value"]) for t in tables)]
@@ -229,7 +238,7 @@ def agreement(measure: Measure, tables: list[Table]) -> Estimate:
         why = "needs two rankings of at least three methods"
         return empty(n=len(tables), note=f"{why}, there are {len(tables)} of {note}")
     good = np.array([[t[m]["value"] for m in methods] for t in tables], dtype=np.float64)
-    good = measure.goodness(good)
+    good = metric.goodness(good)
     tau = np.full((len(tables), len(tables)), np.nan)
     for i, j in itertools.combinations(range(len(tables)), 2):
         tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
@@ -245,7 +254,7 @@ def agreement(measure: Measure, tables: list[Table]) -> Estimate:
     return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), note)
 
 
-def monotonicity(measure: Measure, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
+def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
     """Mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory says.
 
     Left out are retraining, which theory says does not fall, and methods that leave ``broken`` models, of which it says
@@ -257,7 +266,7 @@ def monotonicity(measure: Measure, budgets: dict[float, Table], broken: Iterable
     if len(order) < 3 or not methods:
         return empty(n=len(order), note="needs three budgets and a method besides retrain" + without)
     good = np.array([[budgets[e][m]["value"] for e in order] for m in methods], dtype=np.float64)
-    good = measure.goodness(good[~np.isnan(good).any(1)])
+    good = metric.goodness(good[~np.isnan(good).any(1)])
     rho = np.array([stats.spearman(x=np.arange(len(order)), y=line).value for line in good])
     rho = rho[~np.isnan(rho)]
     if len(rho) == 0:

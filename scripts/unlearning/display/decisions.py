@@ -74,7 +74,7 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
 
 def label(metric: str) -> str:
     """A metric's name in a verdict."""
-    return ROLES.get(metric) or naming.meaning(metric).label
+    return ROLES.get(metric) or naming.meaning(metric).shown
 
 
 def tone(row: dict) -> str:

@@ -89,7 +89,7 @@ class Numbers:
             return missing(failure, "failed")
         rows = [row for row in self.of(case) if row["metric"] == metric]
         if not rows:
-            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).label}")
+            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).shown}")
         names = list(dict.fromkeys(row["attack"] for row in rows))
         chosen = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
         rows = [row for row in rows if row["attack"] == chosen]
@@ -124,7 +124,7 @@ class Numbers:
         rows = [row for other in self.cases if place(other) == place(case) for row in self.of(other)]
         have = {row["metric"] for row in rows}
         told = {row["metric"] for row in rows if not math.isnan(row["value"])}
-        metric = next((name for some in (told, have) for name in naming.PRIMARY if name in some), "")
+        metric = next((name for some in (told, have) for name in naming.primary() if name in some), "")
         return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
 
 

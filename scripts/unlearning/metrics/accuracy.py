@@ -6,8 +6,24 @@ from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import NotFiniteError
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, crossed, empty, rates
+
+QUANTITIES = (
+    Quantity(
+        "accuracy", "accuracy", reading="Share of samples that the model classifies as labelled.",
+        columns=tuple(
+            Column(12 + i, role, setting=f"role={role}", group="accuracy", interval=False)
+            for i, role in enumerate(("forget", "heldout", "retain", "test"))
+        ),
+    ),
+    Quantity(
+        "accuracy_gap", ideal=0.0,
+        comparisons=(Comparison("accuracy gap", 12, ideal=0.0, two_sided=True, part="role=forget", retrained=True),),
+    ),
+    Quantity("majority_share"),
+)  # fmt: skip
 
 
 class Options(Settings):

@@ -4,7 +4,10 @@ import numpy as np
 
 from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, accuracy
+from unlearning.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning.plugins.settings import Settings
+
+QUANTITIES = OF_ACCURACY
 
 
 class Options(Settings):

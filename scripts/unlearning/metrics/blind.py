@@ -9,12 +9,19 @@ from unlearning import stats
 from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
 from unlearning.metrics import row
+from unlearning.plugins.declarations import Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, separation
 from unlearning.stats.readings import balanced_accuracy
 
 LEAKY = "below the range of random divisions: labels tell the sides apart"
+
+
+QUANTITIES = tuple(
+    Quantity(name, attacks=("blind",))
+    for name in ("blind_accuracy", "blind_auc", "label_overlap", "label_overlap_random")
+)
 
 
 class Options(Settings):

@@ -12,11 +12,36 @@ from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.metrics._epsilon import check_phi, epsilons, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import Estimate, jackknife, pseudo
 
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
+
+
+QUANTITIES = (
+    Quantity(
+        "forgetting_quality_over_null", "F / F₀", "higher", primary=True, ideal=1.0,
+        reading="Forgetting quality over that of retrained against retrained models: 1 = like retraining.",
+        columns=(Column(4, "F / F₀", besides=True),),
+        comparisons=(Comparison("F / F₀", 5, ideal=1.0, retrained=True),),
+    ),
+    Quantity(
+        "forgetting_quality", "forgetting quality F", "higher",
+        reading="Mean per-sample score of the competition; perfect unlearning is not 1 but F₀.",
+        columns=(Column(5, "F", besides=True),),
+    ),
+    Quantity("forgetting_quality_null", "F₀", reading="Forgetting quality of retrained against retrained models."),
+    Quantity(
+        "score", "final score", "higher",
+        reading="Forgetting quality times the ratios of retain and test accuracy.",
+        columns=(Column(6, "final score", besides=True),),
+        comparisons=(Comparison("final score", 6, retrained=True),),
+    ),
+    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "time_ratio", "epsilon_mean",
+                                  "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
+)  # fmt: skip
 
 
 class Options(Settings):

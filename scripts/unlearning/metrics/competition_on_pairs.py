@@ -10,12 +10,16 @@ from unlearning import stats
 from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, row
 from unlearning.metrics._epsilon import epsilons, points
+from unlearning.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, jackknife
 
 #: Fewer pairs say too little of how pairs vary.
 PAIRS = 3
 NO_NULL = "retraining would be its own null here: set controls: true"
+
+
+QUANTITIES = OF_COMPETITION
 
 
 class Options(Settings):

@@ -10,8 +10,21 @@ import numpy as np
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import crossed, rates
+
+QUANTITIES = (
+    Quantity(
+        "ic_score", "IC score", "higher", primary=True,
+        reading="1 minus the rate at which the taught confusion survives: 1 = the confusion is forgotten.",
+        columns=(Column(3, "IC score"),), comparisons=(Comparison("IC score", 13, ideal=1.0),),
+    ),
+    Quantity(
+        "ic_error", "IC error", "lower",
+        reading="Rate at which the taught confusion survives: 0 = it is forgotten.",
+    ),
+)  # fmt: skip
 
 
 class Options(Settings):

@@ -6,6 +6,7 @@ from unlearning import stats
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, rates
 
@@ -35,6 +36,44 @@ def efficacy(information: np.ndarray) -> np.ndarray:
     information = np.asarray(information, np.float64)
     with np.errstate(divide="ignore"):
         return np.where(information > 0, 1.0 / information, np.inf)
+
+
+QUANTITIES = (
+    Quantity(
+        "efficacy_median", "median efficacy", "lower", logarithmic=True, primary=True,
+        reading="1 over the mean squared gradient norm of the forgotten samples, as a median over models: the "
+        "lower, the "
+        "less settled the weights are on them. Retraining is the yardstick.",
+        columns=(Column(9, "median efficacy", besides=True),),
+        comparisons=(Comparison("efficacy", 7, falling=True, each="efficacy"),),
+    ),
+    Quantity(
+        "efficacy", "efficacy", "lower", logarithmic=True,
+        reading="1 over the mean squared gradient norm of the forgotten samples: the lower, the less settled "
+        "the weights "
+        "are on them. Retraining is the yardstick.",
+    ),
+    Quantity(
+        "efficacy_upper_bound", "upper bound of efficacy", "lower", logarithmic=True,
+        reading="1 over the squared norm of the mean gradient of the forgotten samples.",
+    ),
+    Quantity(
+        "efficacy_upper_bound_median", "median upper bound", "lower", logarithmic=True,
+        reading="1 over the squared norm of the mean gradient of the forgotten samples: never less than efficacy.",
+    ),
+    Quantity(
+        "information", "ι", "higher", logarithmic=True,
+        reading="Mean squared gradient norm of the forgotten samples: the higher, the less settled the weights.",
+    ),
+    Quantity(
+        "attack_probability", "probability of membership", "lower", logarithmic=True,
+        reading="Mean probability of membership that an attack gives to the forgotten samples. Retraining is the "
+        "yardstick.",
+    ),
+    *(Quantity(f"{name}_{what}") for name in ("efficacy", "efficacy_upper_bound") for what in ("sd",)),
+    *(Quantity(f"{name}_{what}") for name in ("information", "attack_probability") for what in ("median", "sd")),
+    Quantity("accuracy_sd"),
+)  # fmt: skip
 
 
 class Options(Settings):

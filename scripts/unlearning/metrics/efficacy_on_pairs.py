@@ -4,10 +4,14 @@ import numpy as np
 
 from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, efficacy
+from unlearning.metrics.efficacy import QUANTITIES as OF_EFFICACY
 from unlearning.plugins.settings import Settings
 
 #: Gradient norms are kept with the logits.
 NEEDS = "squared_norms"
+
+
+QUANTITIES = OF_EFFICACY
 
 
 class Options(Settings):

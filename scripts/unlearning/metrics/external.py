@@ -8,10 +8,17 @@ from unlearning import stats
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _game, accuracy, blind, competition, row, ruli, swap
+from unlearning.metrics.accuracy import QUANTITIES as OF_ACCURACY
+from unlearning.metrics.blind import QUANTITIES as OF_BLIND
+from unlearning.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning.metrics.competition import Models
+from unlearning.metrics.ruli import QUANTITIES as OF_RULI
+from unlearning.metrics.swap import QUANTITIES as OF_SWAP
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, readings, separation
+
+QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_RULI, *OF_SWAP)
 
 
 class Options(Settings):

@@ -11,9 +11,38 @@ from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _reference, row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import rates, separation
 from unlearning.stats.readings import Question, readings, tprs
+
+QUANTITIES = (
+    Quantity(
+        "privacy_auc", "privacy AUC", "lower", primary=True, ideal=0.5, attacks=("ruli", "u_lira", "population"),
+        reading="AUC of the likelihood ratio that tells unlearned from held-out samples: 0.5 = chance.",
+        columns=(Column(7, "privacy AUC", besides=True),),
+        comparisons=(
+            Comparison("RULI privacy AUC", 8, attack="ruli", ideal=0.5, two_sided=True, shadows=("ruli",)),
+            Comparison("U-LiRA AUC", 10, attack="u_lira", ideal=0.5, two_sided=True, shadows=("ruli",)),
+            Comparison("population AUC", 11, attack="population", ideal=0.5, two_sided=True, shadows=("ruli",)),
+        ),
+    ),
+    Quantity(
+        "efficacy_auc", "efficacy AUC", "lower", ideal=0.5, attacks=("ruli",),
+        reading="AUC of the likelihood ratio that tells unlearned from never trained: 0.5 = like retraining.",
+        columns=(Column(8, "efficacy AUC", besides=True),),
+        comparisons=(
+            Comparison(
+                "RULI efficacy AUC", 9, attack="ruli", ideal=0.5, two_sided=True, retrained=True, shadows=("ruli",)
+            ),
+        ),
+    ),
+    *(Quantity(f"{test}_auc", attacks=("ruli",)) for test in ("trained", "remained")),
+    *(
+        Quantity(f"{test}_{what}", attacks=("ruli", "u_lira", "population"))
+        for test in ("privacy", "efficacy", "trained", "remained") for what in ("accuracy", "tpr_at_*", "roc")
+    ),
+)  # fmt: skip
 
 
 class Options(Settings):

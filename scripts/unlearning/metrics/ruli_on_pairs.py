@@ -7,11 +7,15 @@ from pydantic import Field
 
 from unlearning.adversary.case import Case
 from unlearning.metrics import _pairs, row, ruli
+from unlearning.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning.plugins.settings import Settings
 from unlearning.stats.readings import Question, readings
 
 #: The tests that are kept; all targets forgot or never saw the samples that are asked about, so none remained.
 TESTS = (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy"))
+
+
+QUANTITIES = OF_RULI
 
 
 class Options(Settings):

@@ -11,6 +11,7 @@ from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import Membership
 from unlearning.artifacts.contributions import Contribution, Standard
 from unlearning.metrics import _crossfit, _direction, _game, row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, separation
@@ -61,6 +62,53 @@ def quality(
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
     return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
+
+
+#: Protocols of pairs of splits, whose shadow models attacks learn from.
+PAIRED = ("swap", "random_splits")
+
+QUANTITIES = (
+    Quantity(
+        "q", "Q", "higher", primary=True, ideal=1.0, attacks=("paper", "extended"),
+        reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
+        "= every "
+        "forgotten sample is recognised. Retraining is the yardstick.",
+        columns=(Column(1, "Q"),),
+        comparisons=(
+            Comparison("Q", 1, attack="paper", ideal=1.0, shadows=PAIRED),
+            Comparison("Q, extended", 2, attack="extended", ideal=1.0, shadows=PAIRED),
+        ),
+    ),
+    Quantity(
+        "q_crossfit", "Q, cross-fitted", "higher", ideal=1.0, attacks=("paper", "extended"),
+        reading="Q with the strongest attack chosen on one half of the samples and read on the other, which "
+        "removes the "
+        "pessimism of choosing among many attacks.",
+        columns=(Column(2, "Q, cross-fitted"),),
+        comparisons=(Comparison("Q, cross-fitted", 3, attack="paper", ideal=1.0, shadows=PAIRED),),
+    ),
+    Quantity(
+        "q_sd", "sd of Q over pairs", "lower", attacks=("paper", "extended"),
+        reading="Standard deviation of Q over pairs of splits: smaller = more reproducible.",
+    ),
+    Quantity(
+        "mia_score", "MIA score",
+        reading="1 minus the AUC of one attack that tells forgotten from held-out samples: 0.5 = chance, below = the "
+        "attack succeeds, above = forgotten samples look less known than unseen ones.",
+        columns=(Column(11, "MIA score", interval=False),),
+        comparisons=(Comparison("MIA score", 4, attack="confidence/trained", ideal=0.5, two_sided=True),),
+    ),
+    Quantity(
+        "advantage", "advantage", "lower",
+        reading="How much more often the attack says yes to forgotten than to held-out samples.",
+    ),
+    Quantity("auc", "AUC", reading="Area under the ROC curve of forgotten against held-out samples: 0.5 = chance."),
+    Quantity(
+        "tpr_at_fpr", "TPR at fixed FPR",
+        reading="Share of forgotten samples recognised at this rate of false alarms; chance = the rate.",
+    ),
+    Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
+)  # fmt: skip
 
 
 class Options(Settings):

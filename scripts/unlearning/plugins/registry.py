@@ -1,13 +1,16 @@
 """Finds data, models, protocols, methods and attacks by name: one file each, ours or a user's own."""
 
 import ast
+import dataclasses
 import functools
 import importlib
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from unlearning.plugins.declarations import Protocol, Quantity
 from unlearning.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -16,10 +19,10 @@ LIBRARY = Path(__file__).resolve().parents[1]
 PARTS = {
     "data": ("load",),
     "models": ("build",),
-    "protocols": ("blocks", "draw", "METRICS", "ATTACKED", "COUNTS"),
+    "protocols": ("blocks", "draw", "PROTOCOL"),
     "methods": ("unlearn",),
     "attacks": ("score",),
-    "metrics": ("rows",),
+    "metrics": ("rows", "QUANTITIES"),
 }
 
 
@@ -71,6 +74,7 @@ LIGHT = (
     "enum",
     "pathlib",
     "unlearning.plugins.settings",
+    "unlearning.plugins.declarations",
     "unlearning.bank.optim",
     "unlearning.bank.recipe",
     "unlearning.models",
@@ -88,16 +92,63 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
     path = source_file(kind, name, file)
     if kind not in ("methods", "attacks", "metrics") and file is None:
         return load(kind, name).Options
-    return _options(kind, path, path.stat().st_mtime_ns)
+    found, reason = _light_part(kind, path, path.stat().st_mtime_ns)
+    options = found.get("Options")
+    if not (isinstance(options, type) and issubclass(options, Settings)):
+        raise ValueError(f"{path}: class Options cannot be read; {reason}")
+    return options
+
+
+def quantities(name: str, file: str | None = None) -> tuple[Quantity, ...]:
+    """What the rows of a metric may be called, as its file declares it, without running the rest of the file.
+
+    Raises ValueError if the file is unknown or incomplete, or its QUANTITIES are something else.
+    """
+    path = source_file("metrics", name, file)
+    found, _ = _light_part("metrics", path, path.stat().st_mtime_ns)
+    return _record(path, "QUANTITIES", found.get("QUANTITIES"), tuple)
+
+
+def protocol(name: str, file: str | None = None) -> Protocol:
+    """The record of a protocol. Raises ValueError if it is unknown, incomplete, or its PROTOCOL is something else."""
+    return _record(source_file("protocols", name, file), "PROTOCOL", load("protocols", name, file).PROTOCOL, Protocol)
+
+
+def _record(path: Path, name: str, value: object, kind: type) -> Any:
+    """``value``, if it is a ``kind`` whose fields have the types that they should."""
+    made = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]
+    if not isinstance(value, kind) or (kind is tuple and not all(isinstance(one, Quantity) for one in value)):
+        raise ValueError(f"{path}: {name} must be {made} of unlearning.plugins.declarations")
+    for record in value if kind is tuple else [value]:
+        for field in dataclasses.fields(record):
+            given, default = getattr(record, field.name), field.default
+            if default is dataclasses.MISSING or (isinstance(default, float) and isinstance(given, (int, float))):
+                continue
+            if not isinstance(given, type(default)) or isinstance(given, bool) != isinstance(default, bool):
+                what = {
+                    tuple: "a tuple, such as ('one',)",
+                    str: "text in quotes",
+                    bool: "True or False",
+                    float: "a number",
+                }
+                raise ValueError(f"{path}: {name}: {field.name} must be {what[type(default)]}, found {given!r}")
+    return value
 
 
 @functools.cache
-def _options(kind: str, path: Path, stamp: int) -> type[Settings]:
-    """``stamp`` makes an edited file a new entry."""
+def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]:
+    """What a plug-in's file defines by its light statements alone, and why it may lack Options.
+
+    ``stamp`` makes an edited file a new entry.
+    """
     check(kind, path)
     scope = {"__name__": f"unlearning.options.{kind}.{path.stem}"}
     reason = "it must derive from Settings"
     for node in _statements(path):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(of_others := "unlearning.metrics."):
+            # A metric that reads another one's quantities declares these.
+            shared = [alias for alias in node.names if alias.name == "QUANTITIES"]
+            scope.update({one.asname or one.name: quantities(node.module.removeprefix(of_others)) for one in shared})
         if not _light(node):
             continue
         try:
@@ -106,10 +157,7 @@ def _options(kind: str, path: Path, stamp: int) -> type[Settings]:
             # What needs a heavy module is of no use here; only Options itself must get by without.
             if getattr(node, "name", None) == "Options":
                 reason = f"it may use only {', '.join(LIGHT)} ({error})"
-    found = scope.get("Options")
-    if not (isinstance(found, type) and issubclass(found, Settings)):
-        raise ValueError(f"{path}: class Options cannot be read; {reason}")
-    return found
+    return scope, reason
 
 
 def constant(path: Path, name: str) -> object:

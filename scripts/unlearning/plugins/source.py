@@ -6,12 +6,13 @@ import hashlib
 from pathlib import Path
 
 from unlearning.artifacts.files import sha256
+from unlearning.plugins import declarations
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 
 
 class _Bare(ast.NodeTransformer):
-    """Drops docstrings."""
+    """Drops docstrings, and records that are for planning and display only."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
@@ -19,20 +20,30 @@ class _Bare(ast.NodeTransformer):
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             node.body = body[1:] or [ast.Pass()]
+        if isinstance(node, ast.Module):
+            node.body = [one for one in node.body if not _record(one)]
         return node
+
+
+def _record(node: ast.stmt) -> bool:
+    """Whether a statement defines a record, or imports what records are made of."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == declarations.__name__
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id in declarations.RECORDS for target in targets)
 
 
 @functools.cache
 def _parsed(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     """Normalised text of one file, and the names it imports. ``stamp`` makes an edited file a new entry."""
-    tree = ast.parse(path.read_bytes(), filename=str(path))
+    tree = _Bare().visit(ast.parse(path.read_bytes(), filename=str(path)))
     names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return ast.unparse(_Bare().visit(tree)), tuple(sorted(set(names)))
+    return ast.unparse(tree), tuple(sorted(set(names)))
 
 
 @functools.cache

@@ -10,18 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("competition", "accuracy")
-ATTACKED = False
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ("retrain", "retrain_control")
-
-#: Options that count blocks and change none of them.
-COUNTS = ("blocks",)
+PROTOCOL = Protocol(metrics=("competition", "accuracy"), references=("retrain", "retrain_control"), counts=("blocks",))
 
 
 class Options(Settings):

@@ -8,19 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import seed_of
 
-#: What is computed from its models, whether attacks score them first, and whether such as are named learn from the
-#: audited model's own rows.
-METRICS = ("efficacy", "accuracy")
-ATTACKED, OWN_ROWS = False, True
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = True, ()
-
-#: Options that count blocks and change none of them.
-COUNTS = ("blocks",)
+PROTOCOL = Protocol(metrics=("efficacy", "accuracy"), own_rows=True, gradients=True, counts=("blocks",))
 
 
 class Options(Settings):

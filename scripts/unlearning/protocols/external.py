@@ -16,18 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.plugins.suggest import unknown
 
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("external", "accuracy", "swap", "competition", "ruli")
-ATTACKED = True
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ()
-
-#: Options that count blocks and change none of them.
-COUNTS = ()
+PROTOCOL = Protocol(metrics=("external", "accuracy", "swap", "competition", "ruli"), attacked=True)
 
 #: Populations that belong to one method, and those that all methods share.
 OWN = ("target", "shadow")

@@ -9,21 +9,11 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-#: The system that it is a part of.
-SYSTEM = "swap"
-
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("confusion", "accuracy")
-ATTACKED = False
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ()
-
-#: Options that count blocks and change none of them.
-COUNTS = ("repeats",)
+PROTOCOL = Protocol(metrics=("confusion", "accuracy"), counts=("repeats",), system="swap")
 
 
 class Options(Settings):

@@ -8,24 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-#: The system that it is a part of.
-SYSTEM = "ruli"
-
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("vulnerability",)
-ATTACKED = False
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ()
-
-#: Options that count blocks and change none of them.
-COUNTS = ("pairs",)
-
-#: Whether there is anything to forget, and the metric by which other scenarios select their samples.
-FORGETS, SELECTS = False, "vulnerability"
+PROTOCOL = Protocol(
+    metrics=("vulnerability",), counts=("pairs",), forgets=False, selects="vulnerability", system="ruli"
+)
 
 
 class Options(Settings):

@@ -3,13 +3,12 @@
 Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP test.
 """
 
+from dataclasses import replace
+
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.protocols import swap
 
-SYSTEM = "swap"
-
-METRICS, ATTACKED, COUNTS = swap.METRICS, swap.ATTACKED, swap.COUNTS
-GRADIENTS, REFERENCES = swap.GRADIENTS, swap.REFERENCES
+PROTOCOL = replace(swap.PROTOCOL, also=(), system="swap")
 
 
 class Options(swap.Options):

@@ -11,18 +11,15 @@ from pydantic import Field, model_validator
 
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.artifacts.selection import Selection
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("ruli", "blind", "accuracy")
-ATTACKED = False
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ("retrain", "retrain_control")
-
-#: Options that count blocks and change none of them.
-COUNTS = ("target_blocks", "shadow_blocks")
+PROTOCOL = Protocol(
+    metrics=("ruli", "blind", "accuracy"),
+    references=("retrain", "retrain_control"),
+    counts=("target_blocks", "shadow_blocks"),
+)
 
 #: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.
 KEPT, FORGOTTEN, OUT = range(3)

@@ -9,21 +9,16 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-#: What is computed from its models, and whether attacks score them first.
-METRICS = ("swap", "accuracy")
-ATTACKED = True
-
-#: Whether metrics read gradient norms of the forget set, and which methods' logits they compare with.
-GRADIENTS, REFERENCES = False, ()
-
-#: Metrics of other systems, computed where a scenario names them; they compare with retrained models.
-ALSO = ("accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "ruli_on_pairs")
-
-#: Options that count blocks and change none of them.
-COUNTS = ("pairs",)
+PROTOCOL = Protocol(
+    metrics=("swap", "accuracy"),
+    also=("accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "ruli_on_pairs"),
+    attacked=True,
+    counts=("pairs",),
+)
 
 
 class Options(Settings):

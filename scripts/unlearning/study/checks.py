@@ -1,12 +1,13 @@
 """What is valid field by field and still cannot be meant: combinations that a study's check refuses."""
 
-import ast
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from unlearning.adversary.reference import SIGNALS
 from unlearning.plugins import registry
+from unlearning.plugins.declarations import Quantity
 from unlearning.study.messages import StudyError, unknown
 from unlearning.study.schema import Figure, Plugin, Scenario, Table
 
@@ -144,8 +145,8 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
 
 def _attacks(one: Scenario) -> None:
     protocol = one.protocol
-    module = registry.load("protocols", protocol.name, protocol.file)
-    asked, own = module.ATTACKED, getattr(module, "OWN_ROWS", False)
+    record = registry.protocol(protocol.name, protocol.file)
+    asked, own = record.attacked, record.own_rows
     if asked and not one.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
     if not (asked or own) and one.attacks:
@@ -170,8 +171,8 @@ def _attacks(one: Scenario) -> None:
 
 def _comparisons(one: Scenario) -> None:
     """Metrics that are asked for beyond a protocol's own compare with retrained models."""
-    own = registry.load("protocols", one.protocol.name, one.protocol.file).METRICS
-    extra = next((name for name in one.metrics if name not in own), None)
+    own = registry.protocol(one.protocol.name, one.protocol.file).metrics
+    extra = next((name for name, metric in one.metrics.items() if name not in own and not metric.file), None)
     if extra is not None and "retrain" not in one.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 
@@ -189,40 +190,25 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
 
 
 def _metric(metric: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
-    named, texts = _metrics_of(shown)
-    if texts is not None and metric not in texts:
-        raise StudyError(where, unknown(metric, named, f"metric {metric!r} in these scenarios"))
+    known = {quantity.name for quantity in _quantities(shown)}
+    if not any(fnmatchcase(metric, name) for name in known):
+        raise StudyError(where, unknown(metric, known, f"metric {metric!r} in these scenarios"))
 
 
 def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
     """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric brings."""
-    name, slash, form = attack.partition("/")
+    name, _, form = attack.partition("/")
     known = {name for s in shown for name in s.attacks}
     if name in known and form not in FORMS:
         raise StudyError(where, f"must be {name}/trained or {name}/unlearned, found {attack!r}")
-    _, texts = _metrics_of(shown)
-    if attack and name not in known and (slash or (texts is not None and name not in texts)):
-        choice = [*SETS, *(f"{name}/{form}" for name in known for form in FORMS)]
+    brought = {own for quantity in _quantities(shown) for own in quantity.attacks}
+    if attack and name not in known and attack not in brought:
+        choice = [*brought, *(f"{name}/{form}" for name in known for form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
 
 
-def _nodes(metrics: set[str]) -> list[ast.AST]:
-    files = [registry.source_file("metrics", name) for name in sorted(metrics)]
-    return [node for file in files for node in ast.walk(ast.parse(file.read_bytes()))]
-
-
-def _metrics_of(shown: list[Scenario]) -> tuple[set[str], set[str] | None]:
-    """The names of metrics that the scenarios' files of metrics spell out, and every word in these files.
-
-    The words are None if a file builds names from parts, so that there may be more.
-    """
-    modules = {name for s in shown for name in s.metrics}
-    nodes = _nodes(modules)
-    # Some metrics are readings of others, which they import.
-    imported = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
-    nodes += _nodes(imported & set(registry.names("metrics")) - modules)
-    given = [k.value for node in nodes if isinstance(node, ast.Call) for k in node.keywords if k.arg == "metric"]
-    named = {node.value for node in given if isinstance(node, ast.Constant)}
-    built = not all(isinstance(node, (ast.Constant, ast.Name)) for node in given)
-    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return named, None if built else words
+def _quantities(shown: list[Scenario]) -> list[Quantity]:
+    """Everything that the metrics of these scenarios compute."""
+    return [
+        one for s in shown for metric in s.metrics.values() for one in registry.quantities(metric.name, metric.file)
+    ]

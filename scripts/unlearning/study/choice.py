@@ -11,7 +11,8 @@ from unlearning.study import messages
 from unlearning.study.messages import StudyError
 
 #: One of each kind of plug-in.
-NOUNS = {"data": "data source", "models": "model", "protocols": "protocol", "methods": "method", "attacks": "attack"}
+NOUNS = {"data": "data source", "models": "model", "protocols": "protocol", "methods": "method", "attacks": "attack",
+         "metrics": "metric"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Plugin:
 
 
 def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool = False) -> dict[str, Plugin]:
-    """Methods or attacks, by the names that the study gives them. Raises StudyError."""
+    """Methods, attacks or metrics, by the names that the study gives them. Raises StudyError."""
     found = {}
     for name, options in raw.items():
         options = {"name": name, **(options or {})}

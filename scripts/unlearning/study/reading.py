@@ -66,8 +66,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
 
 def system(scenario: Scenario) -> str:
     """The system of evaluation that the scenario's protocol belongs to; a protocol of its own is one by itself."""
-    module = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    return getattr(module, "SYSTEM", scenario.protocol.name)
+    return registry.protocol(scenario.protocol.name, scenario.protocol.file).system or scenario.protocol.name
 
 
 # ---------------------------------------------------------------- scenarios
@@ -156,19 +155,21 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
     return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, other)}
 
 
-def _metrics(fields: ScenarioFile) -> dict[str, dict[str, Any]]:
-    """Options of the metrics that are computed, in full: the protocol's, and of those that it allows the ones that are
-    named. Raises StudyError for others."""
-    module = registry.load("protocols", fields.protocol["name"], fields.protocol.get("file"))
-    allowed = getattr(module, "ALSO", ())
-    computed = [*module.METRICS, *(name for name in allowed if name in fields.metrics)]
-    for name in fields.metrics:
-        if name not in computed:
-            known = [*module.METRICS, *allowed]
+def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
+    """The metrics that are computed: the protocol's, those that it allows and the scenario names, and the user's own.
+
+    Raises StudyError for others of the library.
+    """
+    record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
+    known = [*record.metrics, *record.also]
+    own = [name for name, options in fields.metrics.items() if "file" in (options or {})]
+    for name, options in fields.metrics.items():
+        if name not in known and name not in own:
             raise StudyError(("metrics", name), messages.unknown(name, known, f"metric {name!r} in this protocol"))
-    forms = {name: registry.options("metrics", name) for name in computed}
-    chosen = {name: validated(form, fields.metrics.get(name, {}), "metrics", name) for name, form in forms.items()}
-    return {name: options.model_dump(mode="json") for name, options in chosen.items()}
+        if "name" in (options or {}):
+            raise StudyError(("metrics", name, "name"), "has no effect; a metric is called as its key")
+    computed = [*record.metrics, *(name for name in record.also if name in fields.metrics), *own]
+    return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
 
 
 def _uses(data: dict[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class ScenarioFile(Settings):
     protocol: dict[str, Any]
     methods: dict[Name, dict[str, Any] | None] = Field(min_length=1)
     attacks: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
-    metrics: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    metrics: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
     controls: bool = True
 
 
@@ -152,7 +152,7 @@ class Scenario:
     protocol: Plugin
     methods: dict[str, Plugin]
     attacks: dict[str, Plugin]
-    metrics: dict[str, dict[str, Any]]
+    metrics: dict[str, Plugin]
 
 
 @dataclass(frozen=True)

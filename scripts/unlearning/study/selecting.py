@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from unlearning.plugins import registry
+from unlearning.plugins.declarations import Protocol
 from unlearning.study.messages import StudyError
 from unlearning.study.schema import Scenario
 
@@ -13,7 +14,7 @@ def check(every: Iterable[Scenario]) -> None:
     for one in every:
         source(one, every)
         other = next((name for name, method in one.methods.items() if method.name != "none"), None)
-        if other is not None and not getattr(_protocol(one), "FORGETS", True):
+        if other is not None and not _record(one).forgets:
             raise StudyError(
                 ("scenarios", one.name, "methods", other),
                 f"must be left out for the protocol {one.protocol.name!r}, which forgets nothing",
@@ -33,7 +34,7 @@ def source(one: Scenario, every: Iterable[Scenario]) -> Scenario | None:
     if name is None:
         return None
     where, every = ("scenarios", one.name, "protocol", "select_from"), list(every)
-    able = [other for other in every if hasattr(_protocol(other), "SELECTS")]
+    able = [other for other in every if _record(other).selects]
     names = list(dict.fromkeys(other.name for other in able))
     if name not in names:
         how = f"name {', '.join(names)}" if names else "add a scenario with the protocol lira_selection and name it"
@@ -47,6 +48,10 @@ def source(one: Scenario, every: Iterable[Scenario]) -> Scenario | None:
             where, f"names {name!r}, of which {count} the same data; give both the same data and axes", joint=True
         )
     return found[0]
+
+
+def _record(one: Scenario) -> Protocol:
+    return registry.protocol(one.protocol.name, one.protocol.file)
 
 
 def _protocol(one: Scenario):

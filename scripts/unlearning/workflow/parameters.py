@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from unlearning.plugins import source
+from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
 from unlearning.workflow.plan import Case, Node, Plan
 
@@ -41,9 +41,7 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     """Every scenario's verdicts and what they rest on, and of every method the jobs that made its models and those
     that it is compared with, but for the adversary's, as [stage, node]."""
     stage_of = {n.outputs["spec"]: [stage, name] for stage, nodes in plan.nodes.items() for name, n in nodes.items()}
-    shadows = {
-        n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"
-    }
+    shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
     cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
     found = []
     for one in plan.comparisons:
@@ -71,8 +69,13 @@ def comparison_files(plan: Plan) -> list[str]:
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """The verdicts of the whole study."""
-    made = {"study": plan.study.name, "comparisons": comparisons(plan), "caption": caption("verdicts")}
-    return {**made, "code": code("verdicts")}
+    return {
+        "study": plan.study.name,
+        "comparisons": comparisons(plan),
+        "own_metrics": own_metrics(plan),
+        "caption": caption("verdicts"),
+        "code": code("verdicts"),
+    }
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
@@ -84,6 +87,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         "name": name,
         "table": wish.model_dump(mode="json"),
         "cases": _cases(plan, wish.scenarios),
+        "own_metrics": own_metrics(plan),
         "caption": caption("table"),
         "code": code("tables"),
     }
@@ -105,6 +109,7 @@ def meta(plan: Plan) -> dict[str, Any]:
     return {
         "budget": "epsilon",
         "size": "size",
+        "own_metrics": own_metrics(plan),
         "scenarios": scenarios,
         "caption": caption("meta"),
         "code": code("meta"),
@@ -129,8 +134,9 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
         "figure": wish.model_dump(mode="json"),
         "methods": list(dict.fromkeys(case.method for case in plan.cases)),
         "cases": cases,
+        "own_metrics": own_metrics(plan),
         "caption": caption(wish.kind),
-        "code": code("figures", source.SCRIPTS / "unlearning" / "display" / "figures" / f"{wish.kind}.py"),
+        "code": code("figures", _figure_file(wish.kind)),
     }
 
 
@@ -150,6 +156,7 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "study": study.name,
         "seed": study.seed,
         "bootstrap": study.bootstrap,
+        "own_metrics": own_metrics(plan),
         "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
         "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
@@ -232,6 +239,12 @@ def described(case: Case) -> dict[str, Any]:
     }
 
 
+def own_metrics(plan: Plan) -> dict[str, str]:
+    """Name → file of the metrics that are the user's own, for the words that they declare."""
+    every = [metric for scenario in plan.study.scenarios for metric in scenario.metrics.values()]
+    return {metric.name: metric.file for metric in every if metric.file}
+
+
 def caption(kind: str) -> str:
     """How to read a display of this kind, and what would look wrong; "" if nothing was written."""
     path = CAPTIONS / f"{kind}.rst"
@@ -250,6 +263,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
         "table": None,
         "cases": _cases(plan, None),
         "comparisons": comparisons(plan),
+        "own_metrics": own_metrics(plan),
         "caption": caption("headline"),
     }
 
@@ -291,13 +305,16 @@ def _imported(scenario: Scenario) -> bool:
 
 
 def _drawn_from(kind: str, case: Case) -> dict[str, Any]:
-    if kind == "roc" and case.scores:
-        return {"data": case.data, "splits": case.splits, "scores": case.scores}
-    if kind == "samples" and len(case.originals) == len(case.unlearned):
-        return {"data": case.data, "splits": case.splits, "originals": case.originals, "unlearned": case.unlearned}
-    if kind == "phi":
-        return {"data": case.data, "splits": case.splits, "unlearned": case.unlearned}
-    return {}
+    """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
+    before unlearning for some models only."""
+    roles = registry.constant(_figure_file(kind), "DRAWN_FROM") or ()
+    files = {role: getattr(case, role) for role in roles}
+    partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
+    return {} if partly or not all(files.values()) else files
+
+
+def _figure_file(kind: str) -> Path:
+    return registry.source_file("display/figures", kind)
 
 
 def _near(path: str) -> str:

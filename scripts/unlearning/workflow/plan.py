@@ -115,6 +115,7 @@ class _Scenario:
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+        self.record = registry.protocol(scenario.protocol.name, scenario.protocol.file)
 
     def add(self) -> None:
         """Data, then every batch of models and what the methods make of it, then scores and metrics."""
@@ -138,11 +139,11 @@ class _Scenario:
 
     def selection(self) -> Node:
         """Verdicts of this scenario's models on every sample, and what it takes to get them."""
-        data, metric = self._data(), self.protocol.SELECTS
+        data, metric = self._data(), self.record.selects
         batches = self._batches(data)
         return self._node(
             "selection", batches[0][1].name.rsplit("-", 2)[0],
-            {"metric": metric, "options": self.scenario.metrics[metric]},
+            {"metric": metric, "options": self.scenario.metrics[metric].options},
             {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
             {"data": "data", "splits": "membership", "originals": "logits"},
             ("selection.npz",), (Plugin(metric, None, {}),), ("metrics",),
@@ -221,7 +222,7 @@ class _Scenario:
         scenario = self.scenario
         # How many blocks there are is no part of a block's name, so that more blocks rename nothing; what another
         # scenario is called is none either, its selection is.
-        unnamed = (*self.protocol.COUNTS, "select_from")
+        unnamed = (*self.record.counts, "select_from")
         options = {k: v for k, v in scenario.protocol.options.items() if k not in unnamed}
         base = data.name.rsplit("-", 1)[0]
         where = f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
@@ -243,10 +244,14 @@ class _Scenario:
         )  # fmt: skip
         return splits, train
 
+    def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
+        """Where the user's own attacks or metrics lie."""
+        return {"files": {name: one.file for name, one in getattr(self.scenario, kind).items() if one.file}}
+
     def _references(self) -> tuple[str, ...]:
         """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
-        also = set(self.scenario.metrics) - set(self.protocol.METRICS)
-        return self.protocol.REFERENCES or (("retrain", "retrain_control") if also else ())
+        also = set(self.scenario.metrics) - set(self.record.metrics)
+        return self.record.references or (("retrain", "retrain_control") if also else ())
 
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
@@ -256,7 +261,9 @@ class _Scenario:
 
         if any(needed("attacks", attack.name, attack.file) for attack in self.scenario.attacks.values()):
             return "all"
-        return self.protocol.GRADIENTS or any(needed("metrics", name) for name in self.scenario.metrics)
+        return self.record.gradients or any(
+            needed("metrics", one.name, one.file) for one in self.scenario.metrics.values()
+        )
 
     def _unlearn(self, data: Node, splits: Node, train: Node, method: Plugin) -> Node:
         settings = {**train.settings, "method": method.name, "method_options": method.options}
@@ -296,25 +303,25 @@ class _Scenario:
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
         scores = None
-        if self.protocol.ATTACKED or scenario.attacks:
+        if self.record.attacked or scenario.attacks:
             attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
-            own = {"own_rows": True} if getattr(self.protocol, "OWN_ROWS", False) else {}
+            own = {"own_rows": True} if self.record.own_rows else {}
             scores = self._node(
                 "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
                 tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
-                place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
+                place=self._own_files("attacks"),
             )  # fmt: skip
-        wanted = tuple(Plugin(name, None, {}) for name in scenario.metrics)
+        wanted = tuple(scenario.metrics.values())
         metrics = self._node(
             "metrics", label,
             {
-                "metrics": dict(scenario.metrics),
+                "metrics": {name: metric.options for name, metric in scenario.metrics.items()},
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },
             {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
             ("metrics.csv", "contributions.npz"),
-            wanted, ("metrics",) * len(wanted),
+            wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
         )  # fmt: skip
         self.plan.cases.append(
             Case(
@@ -328,7 +335,7 @@ class _Scenario:
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""
-        files = [registry.source_file("metrics", name) for name in self.scenario.metrics]
+        files = [registry.source_file("metrics", name, one.file) for name, one in self.scenario.metrics.items()]
         if not any("DECIDES" in registry.defined(file) for file in files):
             return
         settings = {
@@ -373,20 +380,21 @@ class _Scenario:
             "attack", label, {"attacks": attacks, "populations": asked, "seed": study.seed},
             {"populations": [made[part] for part in asked]}, roles, ("scores.parquet",),
             tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
-            place={"files": {n: a.file for n, a in scenario.attacks.items() if a.file}},
+            place=self._own_files("attacks"),
         )] if attacks else []  # fmt: skip
-        metric, *others = self.protocol.METRICS
+        metric, *others = self.record.metrics
+        wanted = (scenario.metrics[metric], *(one for one in scenario.metrics.values() if one.file))
         metrics = self._node(
             "metrics", label,
             {
-                "metrics": {metric: scenario.metrics[metric]},
-                "options": {name: scenario.metrics[name] for name in others},
+                "metrics": {one.name: one.options for one in wanted},
+                "options": {name: scenario.metrics[name].options for name in others},
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "populations": list(made), "bootstrap": study.bootstrap, "seed": study.seed,
             },
             {"populations": list(made.values()), "scores": scores, "reasons": scores}, roles,
             ("metrics.csv", "contributions.npz"),
-            (Plugin(metric, None, {}),), ("metrics",),
+            wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
         )  # fmt: skip
         target, original = made["target"].outputs, made.get("original")
         self.plan.cases.append(

@@ -4,7 +4,7 @@ import math
 
 from unlearning.comparisons.meta import PROPERTIES, common, overview, verdict
 from unlearning.display import style
-from unlearning.display.tables.meta import elsewhere, measures
+from unlearning.display.tables.meta import elsewhere, metrics
 from unlearning.display.tables.typeset import number
 
 #: Property → title, what its axis says, what would be right, the limits of its values.
@@ -30,7 +30,7 @@ def draw(rows: list[dict]):
     """The figure of `meta.overview`: a dot and its 95 % interval in each panel, a dashed line where it should lie."""
     from matplotlib.lines import Line2D
 
-    spoken, names, far = overview(rows), measures(rows), elsewhere(rows)
+    spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
     shown = [
         what
         for what in PROPERTIES
@@ -85,8 +85,8 @@ def draw(rows: list[dict]):
 
 
 def _named(name: str, spoken: dict) -> str:
-    """A measure that is not read on the models of the others, with the scenario where it is."""
-    scenario = next(row["scenario"] for (measure, _), row in spoken.items() if measure == name)
+    """A metric that is not read on the models of the others, with the scenario where it is."""
+    scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"
 
 

@@ -19,7 +19,9 @@ def draw(found: Decisions):
     if not places:
         figure, (axis,) = style.panels(1, height=0.6)
         axis.set_axis_off()
-        axis.text(0, 0.5, "No method of this study was compared with none and retraining.", va="center", color=style.MUTED)
+        axis.text(
+            0, 0.5, "No method of this study was compared with none and retraining.", va="center", color=style.MUTED
+        )
         return figure
     metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(found, where)))
     looks = {name: (COLOURS[i % 4], MARKS[i % 4]) for i, name in enumerate(metrics)}
@@ -45,7 +47,9 @@ def draw(found: Decisions):
         Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
         for name, (colour, mark) in looks.items()
     ]
-    handles.append(Line2D([], [], ls="", color=style.MUTED, marker="o", mfc=style.PAPER, ms=4, label="not told from retraining"))
+    handles.append(
+        Line2D([], [], ls="", color=style.MUTED, marker="o", mfc=style.PAPER, ms=4, label="not told from retraining")
+    )
     figure.legend(
         handles=handles, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=6.5, handletextpad=0.4
     )  # fmt: skip
@@ -70,7 +74,9 @@ def _row(axis, at: int, own: list[dict], looks: dict, verdict: dict) -> None:
     for i, row in enumerate(known):
         colour, mark = looks[row["metric"]]
         y = at + 0.22 * (i - (len(known) - 1) / 2)
-        low, high, value = (min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed"))
+        low, high, value = (
+            min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
+        )
         axis.plot([low, high], [y, y], color=colour, lw=1.4, solid_capstyle="round")
         mark = mark if value == row["share_closed"] else "<" if value == LIMITS[0] else ">"
         face = colour if row["p_holm"] <= decide.ALPHA else style.PAPER

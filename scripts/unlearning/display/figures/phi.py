@@ -7,6 +7,9 @@ from unlearning.artifacts.arrays import Data, Logits, Membership, NotFiniteError
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "unlearned")
+
 
 def draw(numbers: Numbers, order: dict):
     """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
@@ -115,7 +118,7 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
     if cell.flag == "failed":
         axis.texts[-1].set_text("failed")
     elif not cell.empty:
-        text = f"{naming.meaning(metric).label} {cell.value:.2f}"
+        text = f"{naming.meaning(metric).shown} {cell.value:.2f}"
         _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
 
 

@@ -8,6 +8,9 @@ from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 from unlearning.randomness.keyed import generator
 
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "originals", "unlearned")
+
 SAMPLES = 16
 
 #: Q_u, Q_h and Q_R of Naderloui et al. (2025), figure 10.

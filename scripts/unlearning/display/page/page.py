@@ -131,7 +131,7 @@ def _frame(numbers: Numbers, where: tuple[str, str]) -> str:
     standard, best = sentences.yardstick(numbers, where)
     ground = lookup.at(numbers.cases, where, "none")
     metric, none = numbers.primary(ground) if ground else ("", lookup.missing(""))
-    label = naming.meaning(metric).label
+    label = naming.meaning(metric).shown
     known = ((naming.method(standard), best), ("none", none))
     return "; ".join(f"{name} reads {sentences.shown(label, cell)}" for name, cell in known if not cell.empty)
 
@@ -194,7 +194,7 @@ def example(numbers: Numbers) -> dict | None:
         metric, cell = numbers.primary(case)
         if not cell.empty:
             row = {"metric": metric, "attack": cell.attack, "setting": cell.setting, "value": repr(cell.value)}
-            shown = sentences.shown(naming.meaning(metric).label, cell)
+            shown = sentences.shown(naming.meaning(metric).shown, cell)
             return {
                 **row,
                 "who": naming.method(case["method"]),
@@ -246,7 +246,7 @@ def _worth(files: dict[str, str]) -> dict:
     from markupsafe import Markup
 
     rows = worth.read(files["meta.csv"])
-    drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.measures(rows)) > 1 else ""
+    drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.metrics(rows)) > 1 else ""
     return {
         "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
         "drawing": Markup(drawing),

@@ -63,7 +63,7 @@ def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> t
 
 def told(ask: Ask, asks: list[Ask]) -> str:
     """What tells a question from the others of its table."""
-    shown = (naming.meaning(ask.metric).label, ask.attack.replace("_", " "), naming.setting(ask.setting) or "all")
+    shown = (naming.meaning(ask.metric).shown, ask.attack.replace("_", " "), naming.setting(ask.setting) or "all")
     differ = [len({one[i] for one in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, own in zip(shown, differ, strict=True) if own and text)
 

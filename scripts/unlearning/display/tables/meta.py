@@ -1,4 +1,4 @@
-"""The measures measured: one line for each metric, one column for each property; then the same scenario by scenario."""
+"""The metrics measured: one line for each metric, one column for each property; then the same scenario by scenario."""
 
 import csv
 from pathlib import Path
@@ -8,7 +8,7 @@ from unlearning.comparisons.meta import PROPERTIES, WITH, common, overview, verd
 from unlearning.display.lookup import Cell, label, missing
 from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
 
-COLUMNS = ("measure", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
+COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
 #: Heads that would be wider than what stands below them.
 SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
 READING = (
@@ -34,9 +34,9 @@ def read(path: str | Path) -> list[dict]:
     return checked(path, load)
 
 
-def measures(rows: list[dict]) -> list[str]:
-    """Every measure, those with most properties on common models first, as they stand in `meta.MEASURES` otherwise."""
-    names = list(dict.fromkeys(row["measure"] for row in rows))
+def metrics(rows: list[dict]) -> list[str]:
+    """Every metric, most properties on common models first, then as their files place them."""
+    names = list(dict.fromkeys(row["metric"] for row in rows))
     return sorted(names, key=lambda name: name in elsewhere(rows))
 
 
@@ -44,8 +44,8 @@ def elsewhere(rows: list[dict]) -> list[str]:
     """Measures of which the power, or whatever else they show, is read on models of their own."""
     spoken = overview(rows)
     found = []
-    for name in dict.fromkeys(measure for measure, _ in spoken):
-        own = [what for measure, what in spoken if measure == name]
+    for name in dict.fromkeys(metric for metric, _ in spoken):
+        own = [what for metric, what in spoken if metric == name]
         if all(spoken[name, what]["scenario"] != common(rows, what) for what in own):
             found.append(name)
     return found
@@ -63,9 +63,9 @@ def sheets(rows: list[dict]) -> list[Sheet]:
 
 
 def _between(rows: list[dict]) -> Sheet:
-    """A line and a column for each measure: whether they rank methods alike. Intervals are in the csv."""
-    names = list(dict.fromkeys(row["measure"] for row in rows))
-    cells = {(row["measure"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
+    """A line and a column for each metric: whether they rank methods alike. Intervals are in the csv."""
+    names = list(dict.fromkeys(row["metric"] for row in rows))
+    cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
     lines = [
         Line(one, tuple(_alone(cells.get((one, other))) if one != other else Entry("·") for other in names))
         for one in names
@@ -85,14 +85,14 @@ def _alone(cell: Cell | None) -> Entry:
 
 
 def _whole(rows: list[dict]) -> Sheet:
-    """A line for each measure; what is read on other models than those of its column says so."""
+    """A line for each metric; what is read on other models than those of its column says so."""
     spoken = overview(rows)
     shown = [what for what in PROPERTIES if any(what == other for _, other in spoken)]
     cells = {key: _cell(row) for key, row in spoken.items()}
     places = {what: _places(what, [c for (_, other), c in cells.items() if other == what]) for what in shown}
     main = {what: common(rows, what) for what in shown}
     far, lines = elsewhere(rows), []
-    for name in measures(rows):
+    for name in metrics(rows):
         entries = []
         for what in shown:
             row = spoken.get((name, what))
@@ -112,13 +112,13 @@ def _by_scenario(rows: list[dict]) -> Sheet:
     found: dict[tuple[str, str], dict[str, dict]] = {}
     for row in rows:
         if row["property"] in PROPERTIES:
-            found.setdefault((row["scenario"], row["measure"]), {})[row["property"]] = row
+            found.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
     shown = [what for what in PROPERTIES if any(what in own for own in found.values())]
     places = {what: _places(what, [_cell(own[what]) for own in found.values() if what in own]) for what in shown}
     lines = []
-    for (scenario, measure), own in found.items():
+    for (scenario, metric), own in found.items():
         cells = [_entry(_cell(own[what]) if what in own else None, places[what], own.get(what)) for what in shown]
-        lines.append(Line(measure, tuple(cells), section=_name(scenario)))
+        lines.append(Line(metric, tuple(cells), section=_name(scenario)))
     order = list(dict.fromkeys(line.section for line in lines))
     lines.sort(key=lambda line: order.index(line.section))
     return Sheet(

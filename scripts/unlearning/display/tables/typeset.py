@@ -16,7 +16,7 @@ SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
-    BROKEN: "broken: test accuracy is at least 10 points below that of retraining, so it forgot by breaking the model.",
+    BROKEN: "broken: accuracy is at least 10 points below that of retraining, so it forgot by breaking the model.",
 }
 
 
@@ -93,7 +93,7 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4; `SIGNIFICANT` for
     metrics that span orders of magnitude. ``least``: at least so many for values below 10."""
     cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
-    if any(naming.meaning(cell.metric).wide for cell in cells):
+    if any(naming.meaning(cell.metric).logarithmic for cell in cells):
         return SIGNIFICANT
     size = max((abs(cell.value) for cell in cells), default=0.0)
     floor = least if size < 10 else 1 if size < 100 else 0

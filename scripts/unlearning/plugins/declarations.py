@@ -1,0 +1,102 @@
+"""What a plug-in's file says about itself: one record of a protocol, one of each quantity that a metric computes.
+
+Records are for planning and display. They are no part of the digest of code, so editing one renames no artifact.
+"""
+
+from dataclasses import dataclass, field
+from math import nan
+from typing import Literal
+
+#: Names at the top level of a file that hold such records.
+RECORDS = ("PROTOCOL", "QUANTITIES", "DRAWN_FROM")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is computed from the models of a protocol; every field has a default.
+
+    ``metrics``: files of metrics/ that are always computed. ``also``: those computed where a scenario names them under
+    ``metrics``; they compare with retrained models. ``attacked``: attacks score the models first. ``own_rows``: attacks
+    may be named although there are no shadow models; each learns from rows of the audited model itself. ``counts``:
+    options that count blocks and change none of them, so that more blocks rename nothing. ``gradients``: gradient norms
+    of the forget set are kept with the logits. ``references``: methods whose logits the metrics compare with, retrain
+    and an independent retrain. ``forgets``: False if nothing is unlearned. ``selects``: the metric whose
+    ``select(case, options)`` tells which samples the models memorise. ``system``: the system of evaluation that it is a
+    part of, if it is not one by itself.
+    """
+
+    metrics: tuple[str, ...] = ("accuracy",)
+    also: tuple[str, ...] = ()
+    attacked: bool = False
+    own_rows: bool = False
+    counts: tuple[str, ...] = ()
+    gradients: bool = False
+    references: tuple[str, ...] = ()
+    forgets: bool = True
+    selects: str = ""
+    system: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the headline: its ``place`` from the left, its ``head`` and ``group``, the ``setting`` of the rows
+    that it shows and whether with their ``interval``. ``besides``: left out for swapped pairs that have a Q, where the
+    quantity belongs to another system and has tables of its own."""
+
+    place: int
+    head: str = ""
+    setting: str = ""
+    group: str = ""
+    interval: bool = True
+    besides: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the meta-evaluation reads a quantity: under which ``name``, at which ``place`` of its table.
+
+    ``attack``: that of the rows to read ("" = any one). ``ideal``: what perfect unlearning scores, NaN if unknown;
+    ``two_sided``: only the distance from that counts; else ``falling``: less is better, or more is. ``each``: the
+    quantity that is given for every seed, where it has another name. ``part``: what the setting must hold.
+    ``retrained``: it reads retrained models. ``shadows``: protocols whose shadow models it reads as well.
+    """
+
+    name: str
+    place: int = 100
+    attack: str = ""
+    ideal: float = nan
+    two_sided: bool = False
+    falling: bool = False
+    each: str = ""
+    part: str = ""
+    retrained: bool = False
+    shadows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number that a metric's file computes, in the rows whose metric is ``name`` (with * for any text).
+
+    ``label`` on paper (empty: the name with spaces). ``better``: "higher", "lower", or "" where neither is.
+    ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained models score by theory, NaN if
+    theory does not say. ``logarithmic``: values span orders of magnitude and are compared by ratios. ``primary``: it
+    speaks for its system in sentences. ``attacks``: names in the column attack that this metric gives rows of,
+    besides the study's attacks. ``columns``: its places in the headline. ``comparisons``: how the meta-evaluation
+    reads it.
+    """
+
+    name: str
+    label: str = ""
+    better: Literal["higher", "lower", ""] = ""
+    reading: str = ""
+    ideal: float = nan
+    logarithmic: bool = False
+    primary: bool = False
+    attacks: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    comparisons: tuple[Comparison, ...] = field(default=())
+
+    @property
+    def shown(self) -> str:
+        """Its label, or its name with spaces."""
+        return self.label or self.name.replace("_", " ")
