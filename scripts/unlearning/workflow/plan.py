@@ -338,11 +338,12 @@ class _Scenario:
         files = [registry.source_file("metrics", name, one.file) for name, one in self.scenario.metrics.items()]
         if not any("DECIDES" in registry.defined(file) for file in files):
             return
+        names = sorted(judged)
         settings = {
-            "methods": list(judged), "margins": self.study.margins.model_dump(mode="json"),
+            "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed,
         }  # fmt: skip
-        nodes = list(judged.values())
+        nodes = [judged[name] for name in names]
         compared = self._node(
             "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
             {"metrics": "metrics", "contributions": "contributions"},

@@ -19,9 +19,7 @@ def draw(found: Decisions):
     if not places:
         figure, (axis,) = style.panels(1, height=0.6)
         axis.set_axis_off()
-        axis.text(
-            0, 0.5, "No method of this study was compared with none and retraining.", va="center", color=style.MUTED
-        )
+        axis.text(0, 0.5, "No method of this study was compared with none.", va="center", color=style.MUTED)
         return figure
     metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(found, where)))
     looks = {name: (COLOURS[i % 4], MARKS[i % 4]) for i, name in enumerate(metrics)}

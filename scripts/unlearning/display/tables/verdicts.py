@@ -11,14 +11,14 @@ from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals
 from unlearning.stats import decide
 
 READING = (
-    "Told: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. As retrained: every "
-    "deciding distance, and the accuracies, lie within the margin. Share closed: how much of what doing nothing leaves a "
-    "method removes. Gaps: accuracy below retraining."
+    "Told: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. As retrained: "
+    "every deciding distance, and the accuracies, lie within the margin. Share closed: how much of what doing nothing "
+    "leaves a method removes. Gaps: accuracy below retraining."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
-    "Half-width of the interval of a distance from retraining, and the least distance that would be told with power 0.8: "
-    "of this study, and as its variance components foretell them for larger ones."
+    "Half-width of the interval of a distance from retraining, and the least distance that would be told with power "
+    "0.8: of this study, and as its variance components foretell them for larger ones."
 )
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
@@ -46,21 +46,22 @@ def verdicts(found: Decisions, study: str) -> Sheet:
 
 def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
     shown, own = found.shown(where, method), found.of(where, method)
-    far = shown is None
+    far, note = shown is None, why(found, where, method, row)
+    p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
-        Entry(decisions.WORDS[row["verdict"]], tuple(filter(None, (why(found, where, method, row),))), decisions.tone(row)),
+        Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
         Entry("" if method in naming.REFERENCES else AGAINST[row["against_none"]]),
         Entry("" if method in naming.REFERENCES else decisions.share(row)),
         Entry("—" if far else interval(decisions.size(shown), max(decimals([decisions.size(shown)]), 2))),
         Entry("" if far else decisions.source(shown)),
-        Entry("" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"]).removeprefix("p ").removeprefix("= ")),
+        Entry(p.removeprefix("p ").removeprefix("= ")),
         *(_gap(own.get(name)) for name in decisions.ROLES),
     )  # fmt: skip
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
 
 
 def why(found: Decisions, where: Place, method: str, row: dict) -> str:
-    """What stands in the footnote of a verdict: why it is undecided and what would decide, with its cost; why it failed."""
+    """What is said about a verdict: why it is undecided, what would decide and at which cost; why it failed."""
     if row["verdict"] not in (decide.UNDECIDED, decide.FAILED):
         return ""
     needs = [
