@@ -1,4 +1,4 @@
-"""Verdicts on all methods of one scenario, with error rates (PROTOCOLS: decisions, resolution, ranks)."""
+"""Verdicts on all methods of one scenario, with error rates: distances, classes, ranks, and what would decide."""
 
 from dataclasses import dataclass, replace
 
@@ -93,7 +93,7 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
     for metric, one in judged[method].reads.items():
         standard, shown, design = one.side.own.standard, one.shown, one.every.design
         to_none, closed = NOTHING, NOTHING
-        if method != NONE and none and metric in none.reads:
+        if standard.deciding and method != NONE and none and metric in none.reads:
             both = distances.beside_none(one, none.reads[metric])
             if both is not None:
                 to_none, closed = distances.closer(both), share_closed(distances=both)

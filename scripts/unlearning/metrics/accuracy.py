@@ -63,20 +63,23 @@ WORTH = Standard(np.nan, -1, "accuracy", deciding=False)
 
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
-    """The accuracy of each target model on what it keeps and, where there is one, on the test part."""
+    """The accuracy of each target model on what it keeps and, where there is one, on the test part; models of one
+    block that keep the same samples are one unit."""
     target = case.membership[case.target]
     guess = rates.predicted(case.unlearned[case.target])
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
+    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    _, unit = np.unique(kept, axis=0, return_inverse=True)
+    places = {"unit": unit.reshape(-1), "split": target.split}
     found = {}
     for role, (rows, answers) in sides.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if rows.any(axis=1).all():
             hit = (guess == answers)[:, columns] * 1.0
             part = crossed.part(value=hit, weight=rows[:, columns] * 1.0)
-            places = {"unit": target.block, "split": target.split, "index": columns}
-            found[f"accuracy_{role}"] = single(**vars(part), **places, standard=WORTH)
+            found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
     return found
 
 

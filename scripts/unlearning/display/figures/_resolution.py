@@ -1,5 +1,7 @@
 """What more computing would buy: the half-width of a distance from retraining against the hours that it takes."""
 
+import math
+
 from unlearning.display import decisions, lookup, style
 from unlearning.display.decisions import Decisions
 from unlearning.display.tables.verdicts import spokesman
@@ -8,7 +10,7 @@ from unlearning.display.tables.verdicts import spokesman
 def draw(found: Decisions):
     """A line for each scenario (at its first setting) and deciding metric: this study, then 2, 4, 8 and 16 times as
     many pairs; half-widths as shares of the margin, so that below 1 what is as retrained can be shown to be."""
-    figure, (axis,) = style.panels(1, height=3.0, width=style.WHOLE * 0.62)
+    figure, (axis,) = style.panels(1, height=3.2, width=style.WHOLE)
     seen: set[str] = set()
     ends: list[tuple[float, float, str]] = []
     for where in found.resolution:
@@ -36,11 +38,14 @@ def draw(found: Decisions):
         return figure
     axis.set(xscale="log", yscale="log", xlabel="hours of computing for the scenario", ylabel="half-width / margin")
     axis.axhline(1, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-    for (x, y, text), colour in zip(ends, _colours(len(ends)), strict=True):
-        axis.annotate(text, (x, y), (4, 0), textcoords="offset points", va="center", size=6, color=colour)
-    axis.set_xlim(right=axis.get_xlim()[1] * 8)
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter("")
+    low, high = (math.log10(end) for end in axis.get_ylim())
+    heights = style.spread([math.log10(y) for _, y, _ in ends], 0.05 * (high - low), low, high)
+    right = max(x for x, _, _ in ends)
+    for i, ((x, y, text), height) in enumerate(zip(ends, heights, strict=True)):
+        colour = style.PALETTE[i % len(style.PALETTE)]
+        axis.plot([x, 1.3 * right], [y, 10**height], color=colour, lw=0.5, alpha=0.5)
+        axis.text(1.4 * right, 10**height, text, va="center", size=6, color=colour)
+    axis.set_xlim(right=right * 1.5)
     return figure
-
-
-def _colours(count: int) -> list[str]:
-    return [style.PALETTE[i % len(style.PALETTE)] for i in range(count)]

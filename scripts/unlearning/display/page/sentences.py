@@ -90,15 +90,16 @@ def _sentence(found: Decisions, where: Place, row: dict) -> str:
     own = found.shown(where, row["method"])
     if own is None:
         return f"undecided: {row['note']}"
-    by = f"{decisions.source(own)} {decisions.distance(own)}"
+    by, bare = (f"{decisions.source(own)} {made(own)}" for made in (decisions.distance, _number))
+    far = bare if own["scale"] == "difference" else by
     p = decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.AS_RETRAINED:
             text = f"as retrained within {decisions.margin(own)}: {by}"
         case decide.TOLD:
-            text = f"told from retraining: {by}, {p}"
+            text = f"told from retraining: {far}, {p}"
         case decide.OVER:
-            text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {by}, {p}"
+            text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
         case decide.BROKE:
             text = f"forgot by breaking the model: {_broken(found, where, row)}"
         case _:
@@ -111,7 +112,8 @@ def _against(row: dict) -> str:
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE:
-        return "not told from doing nothing"
+        far = "as far from retraining as doing nothing, on the other side"
+        return far if row["verdict"] == decide.OVER else "not told from doing nothing"
     if row["verdict"] == decide.OVER or row["share_closed"] > 1 or not decisions.share(row):
         return "better than doing nothing" if row["against_none"] else ""
     return f"removes {decisions.share(row)} of what doing nothing leaves"

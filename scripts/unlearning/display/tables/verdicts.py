@@ -5,26 +5,25 @@ import math
 from unlearning.artifacts import verdicts as files
 from unlearning.display import decisions, lookup, naming
 from unlearning.display.decisions import Decisions, Place
-from unlearning.display.lookup import Cell
 from unlearning.display.tables.cost import duration
 from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals, interval, number
 from unlearning.stats import decide
 
 READING = (
     "Told: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. As retrained: "
-    "every deciding distance, and the accuracies, lie within the margin. Share closed: how much of what doing nothing "
-    "leaves a method removes. Gaps: accuracy below retraining."
+    "every deciding distance, and the accuracies, lie within the margin. Closed: the share that a method removes of "
+    "what doing nothing leaves. By: the metric, or the attack, that tells. Gaps: accuracy below retraining."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be told with power "
-    "0.8: of this study, and as its variance components foretell them for larger ones."
+    "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
 )
+HEADS = ("verdict", "closed", "distance", "by")
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
-    "Distance from retraining: 0 = none."
+    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen. Gap: test accuracy below it."
 )
-AGAINST = {decide.BETTER: "better than none", decide.LIKE: "like none", decide.WORSE: "worse than none", "": ""}
 
 
 def key(where: Place, study: str) -> dict:
@@ -40,7 +39,7 @@ def verdicts(found: Decisions, study: str) -> Sheet:
             row = rows[method]
             lines.append(_line(found, where, method, row))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
-    heads = ("verdict", "against none", "share closed", "distance", "by", "p", "retain gap", "test gap")
+    heads = (*HEADS, "p", "against none", "retain gap", "test gap")
     return Sheet("verdicts", "Verdicts", READING, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
@@ -50,11 +49,11 @@ def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bo
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
-        Entry("" if method in naming.REFERENCES else AGAINST[row["against_none"]]),
         Entry("" if method in naming.REFERENCES else decisions.share(row)),
         Entry("—" if far else interval(decisions.size(shown), max(decimals([decisions.size(shown)]), 2))),
-        Entry("" if far else decisions.source(shown)),
+        Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
         Entry(p.removeprefix("p ").removeprefix("= ")),
+        Entry("" if method in naming.REFERENCES else row["against_none"]),
         *(_gap(own.get(name)) for name in decisions.ROLES),
     )  # fmt: skip
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
@@ -71,14 +70,16 @@ def why(found: Decisions, where: Place, method: str, row: dict) -> str:
     ]
     hours = [found.hours(where, method, need) for need in needs]
     least = min((one for one in hours if not math.isnan(one)), default=math.nan)
-    return row["note"] + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
+    note = row["note"]
+    for metric in sorted(found.of(where, method), key=len, reverse=True):
+        note = note.replace(metric, decisions.label(metric))
+    return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
 
 
 def _gap(row: dict | None) -> Entry:
     if row is None:
         return Entry("")
-    cell = Cell(row["distance"], row["ci_low"], row["ci_high"])
-    return Entry(interval(cell, max(decimals([cell]), 2)))
+    return Entry(number(row["distance"], 3))
 
 
 def brief(found: Decisions, where: Place) -> Sheet:
@@ -86,12 +87,10 @@ def brief(found: Decisions, where: Place) -> Sheet:
     rows, lines = found.verdicts[where], []
     for method in _ordered(rows):
         whole = _line(found, where, method, rows[method], section=False)
-        word, _, share, distance, by, _, _, test = whole.cells
-        shown = found.shown(where, method)
-        attack = shown["attack"].replace("_", " ") if shown and shown["attack"] else by.text
-        bare = (share.text.split(" [")[0], distance.text, attack, test.text.split(" [")[0])
-        lines.append(Line(whole.label, (Entry(word.text), *map(Entry, bare))))
-    heads = tuple(map(Head, ("verdict", "closed", "distance", "by", "test gap")))
+        word, share, distance, by, _, _, _, test = whole.cells
+        bare = word.text, share.text.split(" [")[0], distance.text, by.text, test.text
+        lines.append(Line(whole.label, tuple(map(Entry, bare))))
+    heads = tuple(map(Head, (*HEADS, "gap")))
     return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
 
 
@@ -149,10 +148,9 @@ def resolution(found: Decisions, study: str) -> Sheet:
                 Entry(number(today["margin"], 2)),
                 *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
             ]
-            label = f"{decisions.label(metric)}, read on {naming.method(method)}"
-            lines.append(Line(label, tuple(cells), (), lookup.label(where)))
-    heads = ("units", "models per split", "samples", "margin")
-    shown = (*map(Head, heads), *(Head(name, "half-width (least distance told)") for name in PLANS))
+            lines.append(Line(decisions.label(metric), tuple(cells), (), lookup.label(where)))
+    heads = ("units", "models", "samples", "margin")
+    shown = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
     return Sheet("resolution", "Resolution", RESOLUTION, "metric", shown, tuple(lines), (), tuple(records))
 
 
