@@ -7,6 +7,7 @@ import pytest
 
 from comparison_cases import compare, of_seeds, scenario
 from unlearning.artifacts import verdicts as files
+from unlearning.comparisons import planning
 
 TRUTH = {
     "none": (0.3, 0.2), "retrain": (0.0, 0.0), "retrain_control": (0.0, 0.0), "half": (0.15, 0.1),
@@ -72,10 +73,10 @@ def test_ranks_hold_the_truth(made):
 
 def test_the_order_of_methods_does_not_matter():
     found = scenario(np.random.default_rng(9), {name: TRUTH[name] for name in ("none", "retrain", "half")}, pairs=2)
-    one, other = (compare(some)[0] for some in (found, dict(reversed(found.items()))))
+    one, turned = (compare(some)[0] for some in (found, dict(reversed(found.items()))))
     for name in ("verdicts", "distances", "ranks"):
         rows = {(row.get("metric"), row["method"]): row for row in getattr(one, name)}
-        for row in getattr(other, name):
+        for row in getattr(turned, name):
             for column, value in rows[row.get("metric"), row["method"]].items():
                 assert (
                     value == row[column] if isinstance(value, str) else np.isclose(value, row[column], equal_nan=True)
@@ -184,6 +185,14 @@ def test_what_would_decide_decides():
         _, rows = compare(scenario(rng, truth, pairs=pairs, samples=4000), seed=i)
         decided += rows["x"]["verdict"] == "as_retrained"
     assert decided / studies >= 0.8 - 3.1 * np.sqrt(0.8 * 0.2 / studies)
+
+
+def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
+    rng, units, asked, pool = np.random.default_rng(10), 5, 60, 300
+    met = [len(np.unique([rng.permutation(pool)[:asked] for _ in range(units)])) for _ in range(400)]
+    assert planning.pool_size(units=units, asked=asked, distinct=round(np.mean(met))) == pytest.approx(pool, rel=0.03)
+    assert planning.pool_size(units=4, asked=10, distinct=40) == np.inf
+    assert planning.pool_size(units=4, asked=10, distinct=10) == pytest.approx(10)
 
 
 def test_a_pilot_foretells_the_half_width_of_a_larger_study():

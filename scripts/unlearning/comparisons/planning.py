@@ -1,6 +1,9 @@
 """What a study can tell, what a larger one could, and what would decide on a method that is undecided."""
 
+from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from unlearning.comparisons.distances import Read
 from unlearning.stats import decide, resolution
@@ -9,16 +12,19 @@ from unlearning.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Desi
 #: How much larger the studies are of which the resolution is foretold.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, NEEDED = "today", "decides_"
+STEPS = 60  # bisections for the size of a pool
+
+#: The design with so many times as many pairs, models or samples.
+Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, one: Read) -> list[dict]:
     """Half-width and least distance that is told, today and with more pairs, models or samples."""
-    parts = components(one)
+    parts, planned = components(one), designs_of(one)
     designs = [(TODAY, 1.0, parts.design)]
     for what, factors in TIMES.items():
         if _count(parts.design, what):
-            designs += [(what, float(times), resolution.planned(parts.design, what=what, times=times))
-                        for times in factors]  # fmt: skip
+            designs += [(what, float(times), planned(what, times)) for times in factors]
     return [_row(method, metric, one, parts, what, times, design) for what, times, design in designs]
 
 
@@ -27,16 +33,70 @@ def needed(method: str, metric: str, one: Read) -> list[dict]:
     where it is within its margin, and none for what would not do."""
     if decide.within(inner=one.shown.inner, margin=one.shown.margin):
         return []
-    parts, rows = components(one), []
-    distance = one.shown.estimate.value
+    parts, rows, planned = components(one), [], designs_of(one)
+    of, distance, margin = _widened(parts, one.factor), one.shown.estimate.value, one.shown.margin
     for what in (PAIRS, MODELS):
-        found = resolution.least(of=_widened(parts, one.factor), what=what, distance=distance, margin=one.shown.margin)
+        found = _least(
+            lambda times, what=what: resolution.decides(
+                of=of, design=planned(what, times), distance=distance, margin=margin
+            ),
+            max(round(_count(parts.design, what)), 1),
+        )  # fmt: skip
         if found:
             count, outcome = found
             times = count / _count(parts.design, what)
-            design = replace(parts.design, **{"units" if what == PAIRS else "models": count})
+            design = planned(what, times)
             rows.append({**_row(method, metric, one, parts, NEEDED + what, times, design), "outcome": outcome})
     return rows
+
+
+def _least(how: Callable[[float], str], today: int) -> tuple[int, str] | None:
+    """The least whole number that decides, and how; ``how`` of times today's number. None beyond `resolution.MOST`
+    times."""
+    low = high = today
+    while not how(high / today):
+        low, high = high, 2 * high
+        if high > resolution.MOST * today:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if how(middle / today) else (middle, high)
+    return (low, how(low / today)) if how(low / today) else (high, how(high / today))
+
+
+def designs_of(one: Read) -> Plans:
+    """Designs of larger studies: more pairs ask about more samples, until all that there are were asked about."""
+    design = one.every.design
+    asked = _asked(one)
+    pool = pool_size(units=design.units, asked=asked, distinct=design.samples)
+
+    def planned(what: str, times: float) -> Design:
+        larger = resolution.planned(design, what=what, times=times)
+        if what != PAIRS or not design.samples or design.units < 2:
+            return larger
+        samples = larger.units * asked if np.isinf(pool) else pool * (1 - (1 - asked / pool) ** larger.units)
+        return replace(larger, samples=max(round(samples), design.samples))
+
+    return planned
+
+
+def pool_size(*, units: int, asked: float, distinct: int) -> float:
+    """How many samples there are, N in distinct = N·(1 − (1 − asked/N)^units) for units that ask about ``asked`` each,
+    drawn anew; inf where no sample was drawn twice."""
+    if distinct >= units * asked * (1 - 1e-9):
+        return np.inf
+    low, high = float(distinct), 1e12
+    for _ in range(STEPS):
+        middle = np.sqrt(low * high)
+        low, high = (middle, high) if middle * (1 - (1 - asked / middle) ** units) < distinct else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def _asked(one: Read) -> float:
+    """How many samples a unit is asked about, on average."""
+    own = one.side.own
+    met = (own.influence != 0).any(axis=0)
+    return float(np.mean([met[own.unit == unit].any(axis=0).sum() for unit in np.unique(own.unit)]))
 
 
 def instruction(needs: list[dict], *, unknown: list[str]) -> str:
