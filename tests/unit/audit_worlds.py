@@ -14,7 +14,7 @@ class World:
     ``pairs`` of two splits with ``models`` each are asked about 2·``asked`` of ``samples``, drawn anew for each pair.
     All effects are standard deviations: of a ``sample`` in all models, of a sample in one pair (``crossed``) and in
     one model (``noise``), of a ``model`` and of a ``pair``. Those of two methods correlate by ``common``; ``skewed``
-    ones of samples are exponential.
+    ones of samples are exponential. A method that is retraining (truth 0) is so in every pair.
     """
 
     truth: tuple[float, ...]
@@ -32,19 +32,21 @@ class World:
 
     def read(self, rng: np.random.Generator) -> paired.Distances:
         """The distances of one audit."""
-        shown = 2 * self.asked
+        shown, truth = 2 * self.asked, np.array(self.truth)[:, None]
         rows = self.pairs * 2 * self.models
         unit = np.repeat(np.arange(self.pairs), 2 * self.models)
         split = np.tile(np.repeat([0, 1], self.models), self.pairs)
         chosen = np.argsort(rng.random((self.pairs, self.samples)), axis=1)[:, :shown]
         cells = self._draw(rng, self.sample, 1, self.samples, skewed=self.skewed)[:, 0, chosen][:, unit]
         cells += self._draw(rng, self.crossed, self.pairs, shown)[:, unit] + self._draw(rng, self.noise, rows, shown)
-        cells += self._draw(rng, self.model, rows, 1) + self._draw(rng, self.pair, self.pairs, 1)[:, unit]
+        cells += (
+            self._draw(rng, self.model, rows, 1)
+            + self._draw(rng, self.pair, self.pairs, 1)[:, unit] * (truth != 0)[:, None]
+        )
         value = cells.mean(axis=2)
         influence = np.zeros((len(self.truth), rows, self.samples))
         place = np.arange(rows)[:, None], chosen[unit]
         influence[:, place[0], place[1]] = (cells - value[:, :, None]) / shown
-        truth = np.array(self.truth)[:, None]
         return paired.distances(value=value + truth, influence=influence, unit=unit, split=split)
 
     def _draw(self, rng: np.random.Generator, spread: float, *shape: int, skewed: bool = False) -> np.ndarray:
@@ -56,7 +58,7 @@ class World:
 
     @property
     def error(self) -> float:
-        """The true standard error of one number."""
+        """The true standard error of one number that is not 0."""
         shown, rows = 2 * self.asked, self.pairs * 2 * self.models
         drawn = 1 / (self.pairs * shown) + (1 - 1 / self.pairs) / self.samples
         own = self.crossed**2 / (self.pairs * shown) + self.noise**2 / (rows * shown)

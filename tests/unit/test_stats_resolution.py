@@ -22,7 +22,7 @@ def mean_components(world, audits=AUDITS, seed=0):
 
 def test_components_are_those_of_the_world():
     """Units of a world have two splits, so half of what a model adds to a split is left in a pair."""
-    world = World(truth=(0.0,), pairs=20, models=4, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
+    world = World(truth=(0.1,), pairs=20, models=4, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
     found = mean_components(world)
     shown = 2 * world.asked
     np.testing.assert_allclose(found["pair"], 0.1**2, rtol=0.1)
@@ -34,7 +34,7 @@ def test_components_are_those_of_the_world():
 
 
 def test_errors_of_components_add_up_to_the_measured_one():
-    read = World(truth=(0.0,), pairs=12, model=0.1, pair=0.2).read(np.random.default_rng(1))
+    read = World(truth=(0.1,), pairs=12, model=0.1, pair=0.2).read(np.random.default_rng(1))
     of = resolution.components(distances=read)[0]
     assert min(vars(replace(of, design=0)).values()) >= 0
     np.testing.assert_allclose(resolution.error(of=of, design=of.design), read.errors[0], rtol=1e-9)

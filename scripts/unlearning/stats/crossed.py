@@ -31,13 +31,15 @@ class Crossed:
     """Several statistics on the same models and samples, reduced to what their intervals need.
 
     ``value`` [statistics, splits], ``influence`` [statistics, splits, samples], ``imagined`` [statistics, splits,
-    k]; ``models`` [statistics, statistics] covariance between models of one split; ``noise`` [statistics], the
-    part of its diagonal that samples explain; ``dof`` of both; ``count`` int [splits], models per split.
+    k]; ``alone`` [statistics, splits], Σ influence² of one model, on average; ``models`` [statistics, statistics]
+    covariance between models of one split; ``noise`` [statistics], the part of its diagonal that samples explain;
+    ``dof`` of both; ``count`` int [splits], models per split.
     """
 
     value: np.ndarray
     influence: np.ndarray
     imagined: np.ndarray
+    alone: np.ndarray
     models: np.ndarray
     noise: np.ndarray
     dof: int
@@ -104,24 +106,29 @@ def combine(parts: Iterable[Part], *, split: np.ndarray) -> Crossed:
     average = (group == np.arange(len(count))[:, None]) / count[:, None]
     within = bool((count > 1).any())
     dof = int((count - 1).sum()) if within else len(count) - 1
-    values, influences, imagined, deviations, noise = [], [], [], [], []
+    values, influences, imagined, alone, deviations, noise = [], [], [], [], [], []
     for p in parts:
         value, influence = average @ p.value, average @ p.influence
         values.append(value)
         influences.append(influence)
         imagined.append(average @ p.imagined)
+        alone.append(average @ (p.influence**2).sum(axis=1))
         deviations.append(p.value - value[group] if within else value - value.mean())
         own = p.influence - influence[group] if within else influence
         noise.append((own**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)
     models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
-    return Crossed(np.array(values), np.array(influences), np.array(imagined), models, np.array(noise), dof, count)
+    arrays = (np.array(some) for some in (values, influences, imagined, alone))
+    return Crossed(*arrays, models, np.array(noise), dof, count)
 
 
 def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
-    """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1)."""
+    """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
+
+    What an imaginary sample moves averages out over models and splits as far as what the real ones move does.
+    """
     influence = np.einsum("s,asn->an", share, crossed.influence)
-    imagined = crossed.imagined * share[:, None]
+    imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
         kept = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
@@ -134,6 +141,19 @@ def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
         raw,
         crossed.dof,
     )
+
+
+def averaged(imagined: np.ndarray, influence: np.ndarray, *, alone: np.ndarray) -> np.ndarray:
+    """``imagined`` float64 [statistics, splits, k], made smaller by what averaging has left of real samples' variance.
+
+    ``influence`` float64 [statistics, samples] of the means, ``alone`` [statistics]: Σ influence² if no two models had
+    a sample in common or agreed on it. Both count with the imaginary variance added, so that nothing is taken away
+    where real samples show no variance.
+    """
+    variance = (imagined**2).sum(axis=(1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
+    return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
 
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> np.ndarray:

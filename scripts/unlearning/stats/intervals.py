@@ -82,7 +82,7 @@ def squares_dof(influence: np.ndarray) -> np.ndarray:
     Satterthwaite's 2V²/var V with the cautious var V ≤ Σ influence⁴: two per event when a few rare events make
     up the variance, two thirds of n for n normal influences, inf where all are zero.
     """
-    square = (influence**2).sum(axis=-1)
-    fourth = (influence**4).sum(axis=-1)
+    squares = influence**2
+    square, fourth = squares.sum(axis=-1), (squares**2).sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(fourth > 0, 2 * square**2 / fourth, np.inf)

@@ -175,8 +175,9 @@ def distances(
     original. ``unit`` int [models]: models of different units share nothing but samples; ``split`` int [models]:
     models of one unit and one split repeat each other (None: of one unit). Units count the same, in a unit its
     splits, in a split its models. ``imagined`` float64 [K, models, k]: influence of imaginary samples
-    (``stats.mean_influence``), so that no variance is 0 by chance. A difference between two methods is
-    ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are not finite.
+    (``stats.mean_influence``), so that no variance is 0 by chance, averaged as in ``crossed.read``. A difference
+    between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are
+    not finite.
     """
     value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
     _check(value, influence, unit, split)
@@ -187,18 +188,20 @@ def distances(
     repeats, splits = np.bincount(group), np.bincount(of_unit)
     average = (group == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
     join = (of_unit == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
-    by_split = value @ average.T, np.einsum("sm,kmn->ksn", average, influence)
-    by_unit = by_split[0] @ join.T, np.einsum("us,ksn->kun", join, by_split[1])
+    by_split = value @ average.T, average @ influence
+    by_unit = by_split[0] @ join.T, join @ by_split[1]
     moved = by_unit[1].mean(axis=1)
     share = (1 / (len(splits) * splits))[of_unit]
     if imagined is not None:
-        some = np.einsum("s,sm,kmn->ksn", share, average, np.asarray(imagined, dtype=np.float64))
+        alone = (influence**2).sum(axis=2) @ average.T @ share**2
+        some = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
+        some = crossed.averaged(some, moved, alone=alone)
         moved = np.concatenate([moved, some.reshape(len(value), -1)], axis=1)
     sampled, met = moved @ moved.T, (influence != 0).any(axis=(0, 1))
     if (repeats > 1).any():
         scale = (share**2 / repeats).sum() / (repeats - 1).sum()
         off, own = value - by_split[0][:, group], influence - by_split[1][:, group]
-        noise = np.einsum("kmn,lmn->kl", own, own) * scale
+        noise = _products(own) * scale
         models = Layer(off @ off.T * scale, sampled - noise, int((repeats - 1).sum()))
     else:
         models = _independent(*by_split, sampled)
@@ -226,8 +229,14 @@ def _independent(value: np.ndarray, influence: np.ndarray, sampled: np.ndarray) 
     summed = influence.sum(axis=1)
     # Σ over two different replicates of what one sample does to both, from the sums of squares; over count² of them
     # the variance that they share, which count·(count − 1) terms estimate
-    together = summed @ summed.T - np.einsum("kun,lun->kl", influence, influence)
+    together = summed @ summed.T - _products(influence)
     return Layer(off @ off.T / (count * (count - 1)), together / (count * (count - 1)), count - 1)
+
+
+def _products(influence: np.ndarray) -> np.ndarray:
+    """Σ over replicates and samples of the products of two numbers' influences [K, replicates, samples]: [K, K]."""
+    flat = influence.reshape(len(influence), -1)
+    return flat @ flat.T
 
 
 def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:

@@ -5,8 +5,8 @@ import numpy as np
 from unlearning.stats import LEVEL, Estimate, empty
 from unlearning.stats.paired import Distances
 
-GRID = 64  # directions between no and all of the other distance, on each side
-STEPS = 40  # bisections between two of them
+GRID = 48  # directions between no and all of the other distance, on each side
+STEPS = 30  # bisections between two of them
 
 UNTOLD = "doing nothing is not told from retraining, so there is no share to close"
 

@@ -1,0 +1,151 @@
+"""How often verdicts, shares, ranks, intervals and predictions are wrong, by simulated audits whose truth is known.
+
+Run: OMP_NUM_THREADS=1 PYTHONPATH=scripts:tests/unit python tests/benchmarks/verdict_rates.py [--audits N] [--to FOLDER]
+"""
+
+import argparse
+import csv
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from audit_worlds import World
+from unlearning.stats import Estimate, decide, rank_sets, ratio, resolution
+from unlearning.stats.paired import Distances
+
+#: True distances in standard errors of one method: four that are retraining, two at the margin (near and far), one half
+#: way between, and none.
+TRUTH = np.array([0.0, 0.0, 0.0, 0.0, 4.0, -4.0, 20.0, 40.0])
+RETRAINED, AT_MARGIN, METHOD, NONE = slice(0, 4), (4, 5), 6, 7
+
+#: Differences whose intervals are counted beside those of the last four distances: to retraining, to none, to another.
+PAIRED = np.zeros((3, 8))
+PAIRED[[0, 1, 2], [4, 6, 4]] = 1.0
+PAIRED[[0, 1, 2], [0, 7, 5]] = -1.0
+
+SHAPES = {
+    "default study": World(truth=(), samples=640, asked=160),
+    "pairs and models vary": World(truth=(), samples=640, asked=160, pair=0.03, model=0.05),
+    "pairs vary most": World(truth=(), pair=0.3),
+    "few models, many samples": World(truth=(), models=1, samples=1600, asked=400, model=0.02),
+    "many models, few samples": World(truth=(), pairs=8, models=8, samples=40, asked=15, model=0.1),
+    "two pairs": World(truth=(), pairs=2, model=0.05, pair=0.02),
+    "skewed samples": World(truth=(), sample=1.0, noise=0.2, samples=320, asked=80, skewed=True),
+    "correlated methods": World(truth=(), samples=320, asked=80, common=0.95, model=0.1, pair=0.05),
+    "uncorrelated methods": World(truth=(), samples=320, asked=80, common=0.0, model=0.1, pair=0.05),
+}
+
+PROMISES = {
+    "false_told": "≤ .05",
+    "false_as_retrained": "≤ .05",
+    "rank_sets": "≥ .95",
+    "share_closed": "≥ .93",
+    "intervals": "≥ .94",
+    "half_width_ratio": ".8–1.2",
+}
+COLUMNS = ["shape", "pairs", "models", "samples", "audits", *PROMISES, "pilots_within_20pct", "told", "width"]
+NOTE = """
+Rates of simulated audits of eight methods: four are retraining, two lie exactly at the margin (4 standard errors, on
+either side), one at 20 and doing nothing at 40 standard errors. `pairs`, `models` (per split) and `samples` of one
+audit; a rate of .05 over {audits} audits has a standard error of {error:.4f}, so a test of exactly level .05 shows
+more than .05 in half of the shapes.
+
+* false_told: any of the four is told from retraining (Holm over all eight).
+* false_as_retrained: a method at the margin is called as retrained, mean of both sides.
+* rank_sets: all eight true ranks lie in their sets. share_closed: ρ's interval covers.
+* intervals: coverage of distances and of paired differences, the worst of seven.
+* half_width_ratio: median half-width that a pilot foretells for four times its pairs over the median that these give;
+  pilots_within_20pct: share of single pilots that are within 20 % of it.
+* told: the method at 20 standard errors is told. width: its half-width over 1.96 true standard errors.
+"""
+
+
+def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np.ndarray | float]:
+    """One simulated audit: what was called wrongly, what was covered, and the half-width foretold for 4 × the pairs."""
+    read, truth = world.read(rng), np.array(world.truth)
+    p = decide.holm(p=read.p_values())
+    half, inner = read.half_widths(), read.half_widths(level=1 - 2 * decide.ALPHA)
+    verdicts = [
+        decide.classify(
+            deciding=[decide.Distance("", Estimate(v, v - h, v + h, 1), (v - i, v + i), (-margin, margin), q)],
+            p_holm=[q],
+            utility=[],
+        ).verdict
+        for v, h, i, q in zip(read.value, half, inner, p, strict=True)
+    ]
+    best, worst = rank_sets.rank_sets(distances=read, rng=rng, draws=500)
+    rank = 1 + (truth[None] > truth[:, None]).sum(axis=1)
+    share = ratio.share_closed(distances=read.of(np.eye(len(truth))[[METHOD, NONE]]))
+    gaps = read.of(PAIRED)
+    error = np.abs(np.concatenate([read.value - truth, gaps.value - PAIRED @ truth]))
+    covered = error <= np.concatenate([half, gaps.half_widths()])
+    foretold = resolution.components(distances=only(read, METHOD))[0]
+    design = resolution.planned(foretold.design, what=resolution.PAIRS, times=4)
+    return {
+        "false_told": float((p[RETRAINED] <= decide.ALPHA).any()),
+        "false_as_retrained": np.array([verdicts[k] == decide.AS_RETRAINED for k in AT_MARGIN], dtype=float),
+        "rank_sets": float(((best <= rank) & (rank <= worst)).all()),
+        "share_closed": np.nan
+        if np.isnan(share.value)
+        else float(share.low <= 1 - truth[METHOD] / truth[NONE] <= share.high),
+        "intervals": covered[4:].astype(float),
+        "half_width_ratio": resolution.half_width(of=foretold, design=design),
+        "told": float(p[METHOD] <= decide.ALPHA),
+        "width": half[METHOD] / (1.959964 * world.error),
+    }
+
+
+def only(read: Distances, which: int) -> Distances:
+    """The reading of one number."""
+    return read.of(np.eye(len(read.value))[[which]])
+
+
+def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | int | float]:
+    """One row of the table: the worst rate over methods where there are several, medians of the half-widths."""
+    world = SHAPES[name]
+    unit = world.error
+    world = replace(world, truth=tuple(TRUTH * unit))
+    found = [audit(world, rng, 4 * unit) for _ in range(audits)]
+    large = replace(world, pairs=4 * world.pairs)
+    measured = [only(large.read(rng), METHOD).half_widths()[0] for _ in range(max(audits // 4, 100))]
+    foretold = np.array([one["half_width_ratio"] for one in found]) / np.median(measured)
+    mean = {key: np.nanmean([one[key] for one in found], axis=0) for key in found[0]}
+    return {
+        "shape": name, "pairs": world.pairs, "models": world.models, "samples": world.samples, "audits": audits,
+        "false_told": mean["false_told"], "false_as_retrained": mean["false_as_retrained"].mean(),
+        "rank_sets": mean["rank_sets"], "share_closed": mean["share_closed"], "intervals": mean["intervals"].min(),
+        "half_width_ratio": np.median(foretold), "pilots_within_20pct": np.mean(np.abs(foretold - 1) < 0.2),
+        "told": mean["told"], "width": mean["width"],
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print the table, and write it as rates.csv and rates.md if a folder is named."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--audits", type=int, default=2000)
+    parser.add_argument("--to", type=Path)
+    asked = parser.parse_args()
+    rng, rows, start = np.random.default_rng(0), [], time.perf_counter()
+    for name in SHAPES:
+        rows.append(
+            {key: f"{x:.4f}" if isinstance(x, float) else x for key, x in rates(name, asked.audits, rng).items()}
+        )
+        print(f"{time.perf_counter() - start:5.0f} s", *rows[-1].values(), sep="  ", flush=True)
+    if asked.to:
+        asked.to.mkdir(parents=True, exist_ok=True)
+        with (asked.to / "rates.csv").open("w", newline="") as file:
+            table = csv.DictWriter(file, COLUMNS)
+            table.writeheader()
+            table.writerows(rows)
+        lines = [COLUMNS, ["---"] * len(COLUMNS), *([row[key] for key in COLUMNS] for row in rows)]
+        lines.append(["promised", *[""] * 4, *PROMISES.values(), "", "", ""])
+        table = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+        (asked.to / "rates.md").write_text(
+            table + NOTE.format(audits=asked.audits, error=(0.0475 / asked.audits) ** 0.5)
+        )
+
+
+if __name__ == "__main__":
+    main()
