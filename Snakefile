@@ -61,6 +61,7 @@ rule all:
     input:
         rules.report.output.html.format(study=STUDY),
         rules.headline.output.text.format(study=STUDY),
+        rules.failures.output.text.format(study=STUDY),
 
 
 include: "rules/systems.smk"

@@ -1,5 +1,5 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
-from unlearning.workflow import parameters
+from unlearning.workflow import compared, parameters
 
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 SHOWN = "../resources/captions/shown.rst"
@@ -56,7 +56,7 @@ rule cost:
 rule verdicts:
     """Write the verdicts on all methods, their ranks and what the study can tell, and draw them."""
     input:
-        comparisons=asks(parameters.comparison_files),
+        comparisons=asks(compared.files),
         ledger=rules.cost.output.ledger,
     output:
         tables=report(
@@ -91,7 +91,7 @@ rule verdicts:
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX."""
     input:
-        asks(parameters.comparison_files),
+        asks(compared.files),
         metrics=rules.collect.output.union,
         published=PUBLISHED,
     output:
@@ -181,7 +181,7 @@ rule meta:
 rule headline:
     """Write the table that is printed when a run ends."""
     input:
-        asks(parameters.comparison_files),
+        asks(compared.files),
         metrics=rules.collect.output.union,
     output:
         text="results/{study}/headline.txt",
@@ -220,6 +220,23 @@ rule report:
         ),
     script:
         "../scripts/report.py"
+
+
+rule failures:
+    """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then."""
+    input:
+        html=rules.report.output.html,
+        headline=rules.headline.output.text,
+        metrics=rules.collect.output.union,
+    output:
+        text="results/{study}/failures.txt",
+    log:
+        "results/{study}/logs/failures.txt",
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    script:
+        "../scripts/failures.py"
 
 
 rule tables:

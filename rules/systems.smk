@@ -10,4 +10,5 @@ for system, study in SYSTEMS.items():
         input:
             rules.report.output.html.format(study=study),
             rules.headline.output.text.format(study=study),
+            rules.failures.output.text.format(study=study),
         localrule: True

@@ -23,7 +23,7 @@ def comparisons(
         method: row["note"] or "no reason given"
         for method, path in zip(settings["methods"], metrics, strict=True)
         for row in tables.read_rows(path)
-        if row["metric"] == "failed"
+        if row["metric"] == "failed" and not row["attack"] and "metric=" not in row["setting"]
     }
     made = judge.compare(
         found, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"]

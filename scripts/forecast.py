@@ -9,7 +9,7 @@ from pathlib import Path
 
 from job import processor, script
 from unlearning.artifacts import tables
-from unlearning.artifacts.files import read_json
+from unlearning.artifacts.files import read_json, seal
 from unlearning.display.tables import forecast as display
 from unlearning.display.tables import formats
 from unlearning.plugins import source
@@ -17,7 +17,7 @@ from unlearning.study.schema import STAGES
 from unlearning.workflow import forecast as arithmetic
 from unlearning.workflow import forkserver
 from unlearning.workflow.job_sizes import Draws
-from unlearning.workflow.plan import ROOT
+from unlearning.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0
@@ -102,6 +102,7 @@ def forecast(settings: dict) -> None:
     start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
     kept = arithmetic.kept(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, kept, arithmetic.COLUMNS)
+    seal(file)
     truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from unlearning.artifacts.files import sha256, write_json
+from unlearning.artifacts.files import checksum, node_of, seal, write_spec
 from unlearning.workflow.versions import VERSIONS
 
 
@@ -21,7 +21,8 @@ def script(function: Callable) -> Callable:
 
     Names are looked up in the rule's input, output, params and wildcards. An error the user can mend (a
     ValueError) ends the job with its one sentence; the traceback is in the log. If the rule has an output ``spec``, it
-    is written last: settings, inputs, package versions, device, seconds, memory, and what the function returned.
+    is written last: settings, inputs, checksums of the other outputs, package versions, device, seconds, memory, and
+    what the function returned. Without one, a seal beside each output holds its checksum.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None or function.__module__ != "__main__":
@@ -47,23 +48,29 @@ def script(function: Callable) -> Callable:
     seconds = time.perf_counter() - started
     logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
     if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
-        write_json(job.output.spec, spec(job, returned or {}, seconds))
+        write_spec(job.output.spec, spec(job, returned or {}, seconds))
+    else:
+        for path in job.output:
+            seal(path)
     return function
 
 
 def spec(job, facts: dict, seconds: float) -> dict:
-    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process; of a
-    fork, with all that it shares."""
+    """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process or of one that
+    it made; of a fork, with all that it shares."""
+    own, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    used = time.process_time() + child.ru_utime + child.ru_stime
     return {
         "stage": job.rule,
         "settings": json.loads(json.dumps(job.params.get("settings", {}))),
         "inputs": sorted(str(path) for path in job.input),
-        "sha256": {Path(path).name: sha256(path) for path in job.output if Path(path).suffix == ".csv"},
+        "node": node_of(job.output.spec),
+        "checksums": {Path(path).name: checksum(path) for path in job.output if path != job.output.spec},
         "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
-        "seconds": {"function": round(seconds, 3), "process": round(time.process_time(), 3)},
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "seconds": {"function": round(seconds, 3), "process": round(used, 3)},
+        "peak_memory_mib": max(own.ru_maxrss, child.ru_maxrss) // 1024,
         **facts,
     }
 

@@ -7,9 +7,52 @@ from unlearning.adversary.case import Case
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts import contributions as added
 from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import NotFiniteError
-from unlearning.artifacts.files import read_json
+from unlearning.artifacts.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError, read_json
 from unlearning.plugins import registry
+from unlearning.plugins.guard import PluginError, guard, said, shown
+from unlearning.plugins.isolation import isolated
+
+
+def evaluated(
+    name: str, file: str | None, case: Case, settings: dict
+) -> tuple[list[dict], dict[str, added.Contribution]]:
+    """The rows of one metric, and what its deciding numbers rest on; a single row that says why if it fails, or if
+    other models that it needs have failed.
+
+    A user's own metric is called in a process of its own, and decides on nothing.
+    """
+    parts: dict[str, added.Contribution] = {}
+
+    def rows() -> dict:
+        try:
+            module = registry.load("metrics", name, file)
+            with guard(module.__file__, but=ArtifactError):
+                found = module.rows(case, settings)
+                if file is None and hasattr(module, "contributions"):
+                    parts.update(module.contributions(case, settings))
+                return {"rows": told(found, file) if file else found}
+        except NoAnswerError as error:
+            return {"rows": [failure("", error, setting=f"metric={name}")]}
+
+    try:
+        return (rows() if file is None else isolated(rows, file))["rows"], parts
+    except PluginError as error:
+        return [failure(f"metric;metric={name}", error)], {}
+
+
+def told(rows: object, file: str) -> list[dict]:
+    """What a metric returned, in numbers of Python's own. Raises PluginError unless it is a list of tidy rows."""
+    if not isinstance(rows, list) or not all(isinstance(one, dict) and "metric" in one for one in rows):
+        wanted = "a list of mappings with metric, value and what else metrics.row gives"
+        raise PluginError(f"{shown(file)}: rows must return {wanted}, it returned {said(rows)}")
+    kinds = {"value": float, "ci_low": float, "ci_high": float, "n": int}
+    return [{k: kinds.get(k, str)(v) for k, v in one.items() if v is not None} for one in rows]
+
+
+def failure(part: str, error: Exception, attack: str = "", setting: str = "") -> dict:
+    """The row that says that there are no numbers, and why. ``part`` is what raised; "" if nothing did."""
+    setting = f"raised={part}" if part else setting
+    return {"attack": attack, "metric": "failed", "setting": setting, "value": float("nan"), "n": 0, "note": str(error)}
 
 
 @script
@@ -29,30 +72,33 @@ def metrics(
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
-    """A method whose logits are not finite gets one row that says so, and no number.
+    """A method that failed, or whose logits are not finite, gets one row that says so, and no number; so does every
+    attack and every metric that fails, beside the numbers of the others.
 
     ``contributions``: where what models and samples add to the numbers that decide goes.
 
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds = {}
+    seconds, found = {}, {}
     single = [files[0] if files else None for files in (scores, selection)]
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
-        _ = case.unlearned
-        rows, found = [], {}
+        _ = case.unlearned, case.originals and case.original
+        rows = [failure("attack", error, attack=name) for name, error in case.failed_attacks.items()]
+    except FailedError as error:
+        rows = [failure(error.part, error)]
+    except NotFiniteError as error:
+        rows = [failure("", error)]
+    else:
         for name in settings["metrics"]:
             started = time.perf_counter()
-            module = registry.load("metrics", name, place["files"].get(name))
-            rows += module.rows(case, settings)
-            found |= module.contributions(case, settings) if hasattr(module, "contributions") else {}
+            own, parts = evaluated(name, place["files"].get(name), case, settings)
+            rows, found = rows + own, found | parts
             seconds[name] = round(time.perf_counter() - started, 3)
-    except NotFiniteError as error:
-        rows, found = [{"metric": "failed", "value": float("nan"), "n": 0, "note": str(error)}], {}
     added.write(contributions, found)
     tables.write_rows(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

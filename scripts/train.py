@@ -3,15 +3,24 @@
 from job import script
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.bank.streams import Rows
+from unlearning.workflow.attempt import attempt, of_model
 from unlearning.workflow.open_bank import dump, open_bank
 
 
 @script
 def train(data: str, splits: list[str], models: str, logits: str, settings: dict, place: dict) -> dict:
-    """Every original sees its own training rows, by the study's recipe; models of one seed are one original."""
+    """Every original sees its own training rows, by the study's recipe; models of one seed are one original.
+
+    A model that fails has neither weights nor logits, and the reason is written in their place.
+    """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
     chosen = membership[first]
-    bank = open_bank(samples, chosen, settings, place)
-    bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-    return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies)
+
+    def made() -> dict:
+        bank = open_bank(samples, chosen, settings, place)
+        with of_model(settings, place):
+            bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
+        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies)
+
+    return attempt(made, models, logits, "model", place["file"])

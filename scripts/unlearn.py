@@ -6,6 +6,8 @@ from job import script
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.bank.streams import Rows
 from unlearning.plugins import registry
+from unlearning.plugins.guard import guard
+from unlearning.workflow.attempt import attempt, check_models, described
 from unlearning.workflow.open_bank import dump, open_bank
 
 
@@ -13,18 +15,27 @@ from unlearning.workflow.open_bank import dump, open_bank
 def unlearn(
     data: str, splits: list[str], models: str, trained: list[str], logits: str, settings: dict, place: dict
 ) -> dict:
-    """``trained`` are the original models; the method changes a copy of them."""
+    """``trained`` are the original models; the method changes a copy of them.
+
+    A method that fails leaves neither weights nor logits, and the reason is written in their place.
+    """
     samples, membership = Data.read(data), Membership.read(splits[0])
-    bank = open_bank(samples, membership, settings, place)
-    bank.load(trained[0])
-    bank.seeds = membership.unlearning_seeds()
-    forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
-    method = registry.load("methods", settings["method"], place.get("method_file"))
-    options = method.Options(**settings["method_options"])
-    started = time.perf_counter()
-    method.unlearn(bank, forget, retain, options)
-    seconds = time.perf_counter() - started
-    return {
-        **dump(bank, samples, models, logits, membership.forget, settings["gradients"]),
-        "unlearn_seconds": round(seconds, 3),
-    }
+    own = settings["method_options"].get("file") if settings["method"] == "classic" else place.get("method_file")
+
+    def made() -> dict:
+        bank = open_bank(samples, membership, settings, place)
+        bank.load(trained[0])
+        bank.seeds = membership.unlearning_seeds()
+        forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
+        method = registry.load("methods", settings["method"], place.get("method_file"))
+        options = method.Options(**settings["method_options"])
+        before, file = described(bank), own or method.__file__
+        started = time.perf_counter()
+        with guard(file):
+            returned = method.unlearn(bank, forget, retain, options)
+            check_models(bank, before, returned, file)
+        seconds = time.perf_counter() - started
+        facts = dump(bank, samples, models, logits, membership.forget, settings["gradients"])
+        return {**facts, "unlearn_seconds": round(seconds, 3)}
+
+    return attempt(made, models, logits, "method", own or place.get("file"))

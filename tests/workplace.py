@@ -85,5 +85,10 @@ class Workplace:
     def contents(self) -> dict[str, bytes]:
         """Every result that must not depend on when, where and in how many pieces it was made."""
         timed = ("spec.json", "log.txt", "report.html")  # the report tells what everything cost
-        paths = [path for path in self.find("**/*") if path.name not in timed and path.stem != "cost"]
-        return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths if path.parent.name != "logs"}
+
+        def depends(path: Path) -> bool:
+            name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name
+            return name in timed or Path(name).stem == "cost" or path.parent.name == "logs"
+
+        paths = [path for path in self.find("**/*") if not depends(path)]
+        return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_curve
 
 from unlearning import stats
 from unlearning.adversary import density
 from unlearning.adversary.reference import Reference
 from unlearning.attacks import kde, lira, modified_entropy, rmia
+from unlearning.stats.readings import Question, tprs
 
 
 @pytest.fixture
@@ -105,8 +107,10 @@ def test_lira_survives_the_constant_scores_that_give_others_nan():
 def test_rmia_and_its_loss_baseline_have_the_right_sign(rng):
     """The published loss baseline returns −p_y and says that larger means member."""
     member = rng.permuted(np.tile(np.arange(6) % 2 == 0, (300, 1)), axis=1).T
-    p = 1 / (1 + np.exp(-rng.normal(size=member.shape) - 1.5 * member))
-    ours = rmia.leave_one_out(np.log(p), member, ~member, options=rmia.Options())
+    p, pool = (1 / (1 + np.exp(-rng.normal(size=member.shape) - 1.5 * member)) for _ in range(2))
+    y = np.zeros(300, dtype=int)
+    logits, known = (np.stack([np.log(x), np.log1p(-x)], axis=-1) for x in (p, pool))
+    ours, _ = rmia.score(logits, y, Reference(known, y, member, ~member), rmia.Options(), rng)
     assert stats.auc(score=ours.ravel(), positive=member.ravel()).low > 0.7
     theirs = stats.auc(score=-p.ravel(), positive=member.ravel())
     assert theirs.high < 0.3
@@ -128,7 +132,7 @@ def test_rmia_averages_only_models_that_exist():
 
 def nearest_tpr(score, positive, fpr):
     """RULI's rule: the TPR at the point of the ROC curve whose FPR is nearest."""
-    rates = stats.roc(score=score, positive=positive)
+    rates = roc_curve(positive, score, drop_intermediate=False)
     return rates[1][np.argmin(np.abs(rates[0] - fpr))]
 
 
@@ -138,12 +142,14 @@ def test_tpr_is_the_largest_within_the_rate_and_empty_where_it_cannot_be_read(rn
         score = rng.normal(size=800) + 2 * positive
         first = np.argmax(~positive[np.argsort(-score)])
         assert nearest_tpr(score, positive, 0.001) == 0.0  # 1/400 is further from .001 than 0 is
-        empty = stats.tpr_at_fpr(score=score, positive=positive, fpr=0.001)
+        question = Question(score[None], positive[None], ~positive[None])
+        found = tprs(question, fpr=(0.001, 0.01))
+        empty, at_one = found.values()
         assert np.isnan(empty.value)
         assert "400 negatives" in empty.note
-        at_one = stats.tpr_at_fpr(score=score, positive=positive, fpr=0.01)
         largest = (score[positive] > np.sort(score[~positive])[-5]).mean()
-        assert at_one.value == largest >= first / 400
+        assert at_one.value == pytest.approx(largest, abs=1e-12)
+        assert largest >= first / 400
         assert nearest_tpr(score, positive, 0.01) < largest
 
 

@@ -172,6 +172,13 @@ def test_a_metric_that_reads_gradients_trains_again():
     assert {node.settings["gradients"] for node in asked.nodes["unlearn"].values()} == {True}
 
 
+def test_a_metric_that_compares_with_nothing_needs_no_retrained_models():
+    lone = changed(BASE, {"scenarios/main": {"metrics": {"one_run": {}}, "methods": ["none"]}})
+    (node,) = planned(lone).nodes["metrics"].values()
+    assert "one_run" in node.settings["metrics"]
+    assert not {"retrained", "control"} & set(node.inputs)
+
+
 def test_a_metric_that_compares_needs_retrained_models():
     lone = changed(BASE, {"scenarios/main": {"metrics": {"ruli_on_pairs": {}}, "methods": ["none"]}})
     with pytest.raises(ValueError, match=r"metrics\.ruli_on_pairs: compares with retrained models; add retrain to"):

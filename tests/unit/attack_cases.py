@@ -25,5 +25,10 @@ def reference_of(logits, y, member):
     return Reference(logits=logits, y=y, member=member, nonmember=~member)
 
 
+def same_order(one, other, *, beyond=1e-5):
+    """Whether ``one`` grows with ``other``; falls of less than ``beyond`` are rounding between neighbours."""
+    return bool((np.diff(one.ravel()[np.argsort(other, axis=None)]) > -beyond).all())
+
+
 def advantage(decision, member):
     return decision[member].mean() - decision[~member].mean()

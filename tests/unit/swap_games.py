@@ -78,3 +78,8 @@ def read(rules, decisions, block=None):
     """Joint reading of the advantages of several adversaries, over all splits or those of one block."""
     crossed = _crossed.combine([_game.advantage(rules, d) for d in decisions], split=rules.split)
     return _crossed.read(crossed, share=_game.share(rules, block))
+
+
+def signed_advantage(rules, decision):
+    """Mean over splits of the mean over models of one adversary's advantage; its absolute value is Adv̄."""
+    return float(read(rules, [decision]).value[0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
 from unlearning import stats
 from unlearning.attacks import kde, likelihood_ratio, loss, population, svc
 from unlearning.attacks import random as control
@@ -67,7 +67,7 @@ def test_two_gaussians_have_their_auc_and_the_boundary_at_the_midpoint(game, att
 def test_loss_ranks_and_decides_by_cross_entropy(game):
     reference, logits, y, phi, inside = game
     score, decision = run(loss, logits, y, reference)
-    np.testing.assert_array_equal(np.argsort(score.ravel()), np.argsort(phi.ravel()))
+    assert same_order(score, phi)
     auc = stats.auc(score=score.ravel(), positive=inside.ravel())
     assert auc.low < scipy_stats.norm.cdf(D / np.sqrt(2)) < auc.high
     np.testing.assert_array_equal(decision, score > 0)
@@ -157,35 +157,6 @@ def test_kde_clip_cuts_phi_at_the_probability(game):
     np.testing.assert_allclose(score[0, 4:6], score[0, 3], atol=1e-4)
     with pytest.raises(ValueError, match="clip"):
         kde.Options(clip=0.5)
-
-
-def test_shuffled_accuracy_of_two_gaussians_and_of_noise(rng):
-    n, shuffles = 5000, 10
-    tested = 2 * 0.1 * n * shuffles
-    for d in (D, 0.0):
-        member, nonmember = rng.normal(size=n) - d, rng.normal(size=2 * n)
-        for sides in ((member, nonmember), (nonmember, member)):  # either side may be the larger one
-            accuracy = loss.shuffled_accuracy(*sides, rng=rng, shuffles=shuffles)
-            want = scipy_stats.norm.cdf(d / 2)
-            assert accuracy.shape == (shuffles,)
-            assert accuracy.mean() == pytest.approx(want, abs=3 * np.sqrt(want * (1 - want) / tested))
-            assert len(set(accuracy)) > 1
-
-
-def test_shuffled_accuracy_is_read_on_losses_the_fit_has_not_seen(rng):
-    # from 0 against 6 follows "low is member", from 10 against 6 the opposite: the member left out is always missed;
-    # a fit on all four would place the boundary at 5.5 and find the member at 0
-    accuracy = loss.shuffled_accuracy(np.array([0.0, 10.0]), np.array([6.0, 6.0]), rng=rng, shuffles=50)
-    assert accuracy.tolist() == [0.5] * 50
-
-
-def test_shuffled_accuracy_holds_back_equally_many_of_each_side(rng):
-    accuracy = loss.shuffled_accuracy(np.zeros(50), np.ones(50), rng=rng, held=0.1)
-    assert accuracy.tolist() == [1.0] * 10
-    same = loss.shuffled_accuracy(np.zeros(50), np.zeros(50), rng=rng, held=0.1)
-    assert same.tolist() == [0.5] * 10  # one constant answer is right for exactly one of two equal sides
-    with pytest.raises(ValueError, match="two losses on each side"):
-        loss.shuffled_accuracy(np.zeros(1), np.zeros(50), rng=rng)
 
 
 def test_svc_equals_the_published_classifier(rng):

@@ -6,6 +6,7 @@ from scipy import stats as scipy_stats
 
 from attack_cases import advantage, logits_of, reference_of, two_gaussians
 from unlearning import stats
+from unlearning.adversary import logistic, signals
 from unlearning.attacks import shadow
 
 CLASSIFIERS = ["logistic", "forest", "mlp"]
@@ -75,6 +76,26 @@ def test_classes_with_few_rows_use_the_classifier_of_all(rng):
     score, _ = run(logits_of([[1.0, 2.0]], 3, 4), np.array([3, 3]), reference_of(pool, y, member), labels="separate")
     assert np.isfinite(score).all()
     assert score[0, 1] > score[0, 0]
+
+
+@pytest.mark.parametrize("members", [9, 10])
+def test_ten_rows_on_either_side_make_a_class_its_own_classifier(rng, members):
+    pool, y, member = two_gaussians(rng, 1, 400, d=3.0, classes=2)
+    rare = np.flatnonzero(y == 0)
+    for side in (member[0, rare], ~member[0, rare]):
+        y[rare[side][members:]] = 1
+    pool = logits_of(rng.normal(size=(1, 400)) + 3 * np.where(y == 0, -1, 1) * member, y, 2)
+    audited, asked = logits_of([np.linspace(-4, 4, 9)], 0, 2), np.zeros(9, int)
+    separate, _ = run(audited, asked, reference_of(pool, y, member), labels="separate")
+    known = signals.known(
+        lambda z, label: shadow.features(z, label, "separate"), reference_of(pool, y, member), classes=2
+    )
+    general = logistic.fit(known.value, known.member).log_odds(shadow.features(audited[0], asked, "separate"))
+    if members == 9:
+        np.testing.assert_allclose(separate[0], general, rtol=1e-9)
+    else:
+        assert general[-1] > general[0]  # members of the large class lie high
+        assert separate[0, -1] < separate[0, 0]  # of the small one low
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
 from unlearning import stats
 from unlearning.attacks import confidence, correctness, entropy, modified_entropy
 
@@ -105,7 +105,8 @@ def test_confidence_decides_as_thresholds_on_the_probability_do(rng, per_class):
         want[:, y == c] = q[:, y == c] >= value[best[0]]
     score, decision = run(confidence, audited, y, reference_of(pool, y, member), per_class=per_class)
     np.testing.assert_array_equal(decision, want)
-    np.testing.assert_array_equal(np.argsort(score.ravel()), np.argsort(q.ravel()))
+    assert same_order(score, q)
+    assert not same_order(-score, q)
 
 
 def test_confidence_still_ranks_where_the_probability_rounds_to_one():

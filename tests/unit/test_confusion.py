@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.metrics import confusion
 from unlearning.stats import crossed
 
@@ -115,3 +117,22 @@ def test_wrong_inputs_are_named():
         confusion.evaluate(logits=logits, **{**given, "trained": given["trained"][:, :-1]})
     with pytest.raises(ValueError, match="true label"):
         confusion.evaluate(logits=logits, **{**given, "trained": np.tile(given["y"], (3, 1))})
+
+
+def test_rows_compare_what_was_taught_with_the_labels_of_the_data(tmp_path):
+    """Two target models and a shadow model; labels of the data are wrong in places, which is no part of the test."""
+    given = confused(models=3)
+    y, forget, shadow = given["y"], given["forget"], np.array([False, True, False])
+    nobody, part = np.zeros(forget.shape, bool), np.zeros(60, np.uint8)
+    paths = {name: str(tmp_path / f"{name}.npz") for name in ("data", "splits", "unlearned")}
+    Data(np.zeros((60, 1), np.float32), y, part, np.roll(y, 1), np.arange(60), 4).write(paths["data"])
+    Membership(
+        train=~nobody, forget=forget, heldout=nobody, seed=np.arange(3), split=given["split"], block=given["block"],
+        shadow=shadow, labels=given["trained"],
+    ).write(paths["splits"])  # fmt: skip
+    guess = np.where(np.arange(60) < 30, given["trained"], y)  # the confusion survives in the first half
+    Logits(logits_of(guess), np.arange(60), y).write(paths["unlearned"])
+    case = Case(paths["data"], [paths["splits"]], [], [paths["unlearned"]])
+    error, _ = confusion.rows(case, {})
+    rates = [forget[m, :30].sum() / forget[m].sum() for m in (0, 2)]
+    assert error["value"] == pytest.approx(np.mean(rates))

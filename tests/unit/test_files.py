@@ -13,13 +13,16 @@ from unlearning.artifacts import files
 from unlearning.artifacts.files import (
     ArtifactError,
     Check,
-    as_written,
+    checksum,
     read_arrays,
     read_json,
     replacing,
+    seal,
     sha256,
+    verify,
     write_arrays,
     write_json,
+    write_spec,
 )
 
 SCRIPTS = Path(files.__file__).parents[2]
@@ -165,8 +168,9 @@ def test_nothing_is_unpickled(tmp_path):
             return (Path.touch, (tmp_path / "sprung",))
 
     np.savez(tmp_path / "a.npz", x=np.array([Trap()], object))
-    with pytest.raises(ArtifactError, match=r"a\.npz: this file is damaged or not of the expected format"):
+    with pytest.raises(ArtifactError, match=r"a\.npz: this file is damaged or not of the expected format") as told:
         read_arrays(tmp_path / "a.npz")
+    assert "allow_pickle" not in str(told.value)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -181,21 +185,83 @@ def test_a_file_of_another_node_is_refused_and_one_from_elsewhere_passes(tmp_pat
     assert list(read_arrays(two)) == ["x"]
 
 
-def test_a_text_file_that_is_not_as_it_was_made_is_told(tmp_path):
+def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("a\n1\n2\n")
-    as_written(path)
-    write_json(tmp_path / "spec.json", {"sha256": {"metrics.csv": sha256(path)}})
-    as_written(path)
-    path.write_text("a\n1\n")
-    with pytest.raises(ArtifactError, match=r"metrics\.csv: this file is not as it was made"):
-        as_written(path)
-    write_json(tmp_path / "spec.json", {"seconds": 1})
-    as_written(path)
+    for record in (write_record, lambda path: seal(path)):
+        verify(path)
+        record(path)
+        verify(path)
+        whole = path.read_bytes()
+        path.write_text("a\n1\n")
+        with pytest.raises(
+            ArtifactError, match=r"metrics\.csv: this file is not as it was made \(its checksum in"
+        ) as told:
+            verify(path)
+        assert "\n" not in str(told.value)
+        path.write_bytes(whole)
+        for kept in tmp_path.iterdir():
+            if kept != path:
+                kept.unlink()
+
+
+def test_a_file_of_ones_own_takes_a_spec_that_says_nothing(tmp_path):
+    path = tmp_path / "a.npz"
+    write_arrays(path, x=np.zeros(2))
+    write_record(path)
+    np.savez(path, x=np.ones(2))
+    with pytest.raises(ArtifactError, match=r"or, if the file is your own, write {} into .*spec\.json"):
+        read_arrays(path)
+    (tmp_path / "spec.json").write_text("{}")
+    assert read_arrays(path)["x"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("a", "b", 1),
+        lambda text: text.replace("1e-07", "1E-07"),
+        lambda text: text + " ",
+        lambda text: "[]",
+        lambda text: '{"stage": "train"}',
+    ],
+)
+def test_a_spec_vouches_for_itself(tmp_path, change):
+    path = tmp_path / "node-0123456789" / "spec.json"
+    write_spec(path, {"stage": "data", "seconds": 1e-7, "node": "node-0123456789"})
+    assert read_json(path)["seconds"] == 1e-7
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    with pytest.raises(ArtifactError, match=r"spec\.json: this file is not as it was made"):
+        read_json(path)
+    other = tmp_path / "node-9876543210" / "spec.json"
+    other.parent.mkdir()
+    other.write_text(text)
+    with pytest.raises(ArtifactError, match="made for 'node-0123456789', not for 'node-9876543210'"):
+        read_json(other)
+
+
+def test_a_seal_is_of_the_file_that_is_there(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, 1)
+    seal(path)
+    write_json(path, 2)  # and a crash before the next line
+    assert read_json(path) == 2
+    seal(path)
+    path.write_text("3\n")
+    with pytest.raises(ArtifactError, match=r"its checksum in \.a\.json\.blake2b differs"):
+        read_json(path)
+
+
+def write_record(path: Path) -> None:
+    write_spec(path.with_name("spec.json"), {"checksums": {path.name: checksum(path)}})
 
 
 def test_the_checksum_is_the_published_one(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")  # FIPS 180-4, example 1
+    # RFC 7693 gives no digest of 20 bytes; the system's b2sum -l 160 does.
+    assert checksum(tmp_path / "a") == "384264f676f39536840523f284921cdc68b6846b"
     assert sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from unlearning.artifacts.files import write_json
+from unlearning.artifacts.files import seal, write_json
 from unlearning.workflow import progress
 
 
@@ -133,6 +133,14 @@ def test_the_end_shows_the_headline_and_where_the_page_lies(tmp_path):
     (tmp_path / "digits" / "headline.txt").write_text("Q is high\n", encoding="utf-8")
     progress.close("digits", tmp_path, stream)
     assert stream.getvalue() == f"\nQ is high\n\nReport: {tmp_path / 'digits' / 'report.html'}\n\n"
+    seal(tmp_path / "digits" / "headline.txt")
+    (tmp_path / "digits" / "headline.txt").write_text("Q is high\v", encoding="utf-8")
+    told = io.StringIO()
+    progress.close("digits", tmp_path, told)
+    assert "headline.txt: this file is not as it was made" in told.getvalue()
+    assert "Q is high" not in told.getvalue()
+    told.close()
+    progress.close("digits", tmp_path, told)  # nobody listens
 
 
 @pytest.mark.parametrize(

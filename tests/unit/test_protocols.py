@@ -23,11 +23,11 @@ def samples(n=200, classes=10, test=40, seed=0) -> Data:
 
 
 #: What a protocol needs to fit the samples above.
-CHOSEN = {"ruli": {"target_size": 30}}
+CHOSEN = {"one_run": {"canaries": 40}, "ruli": {"target_size": 30}}
 
 
 def options_of(name, **fields):
-    return registry.options("protocols", name)(**CHOSEN.get(name, {}), **fields)
+    return registry.options("protocols", name)(**{**CHOSEN.get(name, {}), **fields})
 
 
 def populations(name):
@@ -270,6 +270,9 @@ def test_the_competition_forgets_the_same_few_samples_in_every_model():
     many = drawn("competition", originals="many")
     assert many.replicate is None
     assert len(set(many.seed)) == 16
+    often = sum(drawn("competition", share=0.1, models_per_block=1, seed=seed).forget[0] for seed in range(300))
+    expected = np.where(samples().part == 0, 0.1 * 300, 0)  # 5 standard deviations of a binomial number
+    assert (np.abs(often - expected) <= 5 * np.sqrt(expected)).all()
     with pytest.raises(ValueError, match=r"share=0\.004 of 200 samples is less than one"):
         drawn("competition", share=0.004)
 
@@ -284,6 +287,32 @@ def test_efficacy_forgets_the_first_samples_of_one_class():
         drawn("efficacy", target_class=12)
     assert efficacy.blocks(efficacy.Options(blocks=3)) == {"seeds": 3}
     assert competition.blocks(competition.Options(blocks=3)) == {"models": 3}
+
+
+def test_one_canary_of_each_pair_is_seen_and_the_other_is_not():
+    data = samples()
+    m = drawn("one_run", data=data)
+    assert np.bincount(m.pair[m.pair >= 0]).tolist() == [2] * 40
+    for number in range(40):
+        assert sorted(m.forget[0, m.pair == number]) == sorted(m.heldout[0, m.pair == number]) == [False, True]
+    np.testing.assert_array_equal(m.forget[0] | m.heldout[0], m.pair >= 0)
+    np.testing.assert_array_equal(m.train[0] | m.heldout[0], data.part == 0)
+
+
+def test_models_have_the_same_canaries_and_fair_coins_of_their_own():
+    every = Membership.concatenate([drawn("one_run", block, models=400) for block in range(400)])
+    first, _ = np.argsort(every.pair, kind="stable")[-80:].reshape(-1, 2).T
+    heads = every.forget[:, first]
+    flat = np.corrcoef(heads, rowvar=False)[np.triu_indices(40, 1)]
+    assert stats.binomtest(int(heads.sum()), heads.size).pvalue > 1e-3
+    assert stats.kstest(heads.sum(axis=0), stats.binom(400, 0.5).cdf).pvalue > 1e-3
+    assert abs(flat).max() < 5 / np.sqrt(400)
+    assert len(np.unique(every.train, axis=0)) == 400
+
+
+def test_canaries_leave_something_to_keep():
+    with pytest.raises(ValueError, match="canaries=100 pairs take 200 of 200 training samples and leave none to keep"):
+        drawn("one_run", canaries=100)
 
 
 def test_options_out_of_range_are_refused():

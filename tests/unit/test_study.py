@@ -10,7 +10,7 @@ import pytest
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
 from unlearning.plugins import registry
 from unlearning.plugins.settings import Settings
-from unlearning.study import reading
+from unlearning.study import checks, reading
 from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
@@ -231,55 +231,6 @@ def test_reading_changes_nothing_and_repeats_itself():
 # ---------------------------------------------------------------- files and the command line
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (b"", "is empty; a study needs at least the fields study and scenarios"),
-        (b"# nothing\n", "is empty; a study needs at least the fields study and scenarios"),
-        (b"- study\n", "must hold a mapping of fields such as study and scenarios, found a list"),
-        (b"study", "must hold a mapping of fields such as study and scenarios, found 'study'"),
-        (b"a: [1\nb: 2\n", "is not valid YAML in line 2, column 2: "),
-        (b"a:\n\tb: 1\n", "is not valid YAML in line 2, column 1: "),
-        (b"a: *b\n", "is not valid YAML in line 1, column 4: "),
-        (b"a: 1\n---\nb: 2\n", "is not valid YAML in line 2, column 1: "),
-        (b"\x89PNG\r\n\xff\xfe", "is not text in UTF-8; give a YAML file"),
-        (b"a: \x00\n", "is not valid YAML: "),
-        (b"a: 2024-13-45\n", "holds a value that YAML cannot read (month must be in 1..12)"),
-        (b"a: !!python/object:os.system {}\n", "is not valid YAML in line 1, column 4: "),
-        (b"study: a\nseed: 1\nstudy: b\n", "study: is given twice, in line 3 and before in line 1; keep one"),
-        (b"a:\n  b: {c: 1, d: 2, c: 3}\n", "a.b.c: is given twice, in line 2 and before in line 2; keep one"),
-        (b"a: [{b: 1, b: 1}]\n", "a.0.b: is given twice, in line 1"),
-    ],
-)  # fmt: skip
-def test_a_file_that_is_no_study_is_named(tmp_path, monkeypatch, content, expected):
-    monkeypatch.chdir(tmp_path)
-    path = Path("mine.yaml")
-    path.write_bytes(content)
-    with pytest.raises(StudyError) as caught:
-        reading.load([path])
-    assert str(caught.value).startswith(f"{path}: {expected}")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for path, why in (("none.yaml", "No such file or directory"), (".", "Is a directory")):
-        with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
-            reading.load([path])
-
-
-def test_an_alias_that_contains_itself_is_refused(tmp_path):
-    path = tmp_path / "loop.yaml"
-    path.write_text("study: a\nscenarios: &x {a: *x}\n")
-    assert "is nested without end" in sentence(reading.load([path])[0])
-
-
-def test_aliases_and_merge_keys_are_not_twins(tmp_path):
-    path = tmp_path / "alias.yaml"
-    path.write_text("a: &x {b: 1}\nc: {<<: *x, d: 2}\ne: {<<: *x, <<: *x}\nf: *x\n")
-    assert reading.load([path])[0] == {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": {"b": 1}, "f": {"b": 1}}
-
-
 def test_later_files_override_earlier_ones(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text(SMALL)
@@ -350,3 +301,16 @@ def test_the_table_of_cases_is_as_long_as_promised():
     """Each case is one distinct fault."""
     assert len({(path, text) for path, text, _ in WRONG}) == len(WRONG)
     assert len(WRONG) + len(CONTRADICTORY) >= 80
+
+
+def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    monkeypatch.setattr(registry, "source_file", lambda kind, name, file=None: path)
+    for text, sentence in (
+        ("", "draw is missing; every kind of figure defines it"),
+        ("def draw(numbers, order): ...\nDRAWN_FROM = tuple()", "DRAWN_FROM must be a plain value"),
+        ("def draw(numbers, order): ...\nDRAWN_FROM = ('logits',)", "DRAWN_FROM must be a tuple of some of data, "),
+    ):
+        path.write_text(f'"""Mine."""\n{text}\n')
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            checks._drawing("mine")

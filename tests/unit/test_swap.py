@@ -142,7 +142,7 @@ def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
     rng = np.random.default_rng(7)
     forget = np.arange(120)[None] < 50
     score = rng.normal(size=(1, 120)) + forget
-    part = separation.auc(score=score, forget=forget.astype(float), heldout=(~forget).astype(float))
+    part = separation.auc(score=score, positive=forget.astype(float), negative=(~forget).astype(float))
     found = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
     plain = stats.auc(score=score[0], positive=forget[0])
     assert (found.value, found.low, found.high) == pytest.approx((plain.value, plain.low, plain.high), abs=1e-12)
@@ -238,6 +238,34 @@ def test_one_model_in_all_says_what_its_interval_lacks():
     for metric, attack in (("advantage", "a/trained"), ("q", "paper"), ("auc", "a/trained")):
         assert crossed.ONE_MODEL in value_of(rows, metric, attack)["note"]
     assert np.isnan(value_of(rows, "q_sd", "paper")["value"])
+
+
+@pytest.mark.parametrize("errors", [(0.02, 0.1), (0.1, 0.02)])
+def test_the_limits_of_q_are_those_of_the_whole_band(errors):
+    """The strongest adversary in sight need not have the highest upper limit, nor the highest lower one."""
+    influence = np.repeat(np.diag(errors), 200, axis=1) / np.sqrt(200)
+    reading = crossed.Reading(np.array([0.5, -0.4]), influence, np.zeros((2, 2)), np.zeros((2, 2)), 0)
+    half = crossed.joint_half_widths(reading, rng=np.random.default_rng(0), draws=500)
+    low, high = np.array([0.5, 0.4]) - half, np.array([0.5, 0.4]) + half
+    assert high.argmax() == low.argmin()
+    q = swap.quality(reading, n=2, rng=np.random.default_rng(0), draws=500, names=["first", "second"])
+    assert (q.value, q.low, q.high) == pytest.approx((0.5, 1 - high.max(), 1 - low.max()))
+    assert q.note.startswith("strongest: first")
+
+
+def test_the_model_with_the_fewest_held_out_samples_decides_what_is_resolved():
+    rng = np.random.default_rng(9)
+    forget, heldout = np.zeros((2, 300), bool), np.zeros((2, 300), bool)
+    forget[0, :50], heldout[0, 50:90] = True, True
+    forget[1, 50:90], heldout[1, 90:] = True, True
+    rows = swap.evaluate(
+        scores={("a", "trained"): (rng.normal(size=(2, 300)), forget)}, forget=forget, heldout=heldout,
+        split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.01, 0.05],
+    )  # fmt: skip
+    found = value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.01")
+    assert np.isnan(found["value"])
+    assert found["note"] == "40 negatives cannot resolve a false positive rate of 0.01"
+    assert value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.05")["value"] >= 0
 
 
 def test_wrong_inputs_are_named():

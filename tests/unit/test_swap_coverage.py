@@ -41,7 +41,7 @@ def played(request):
     for rng, rules, scores, decisions, crossed in play(world):
         reading = _crossed.read(crossed, share=_game.share(rules))
         pair = _crossed.read(crossed, share=_game.share(rules, 0))
-        sides = {"forget": rules.forget, "heldout": rules.heldout}
+        sides = {"positive": rules.forget, "negative": rules.heldout}
         part = separation.auc(score=scores[0][:, rules.columns], **sides)
         auc = _crossed.read(_crossed.combine([part], split=rules.split), share=_game.share(rules))
         half = {name: _crossed.half_widths(r) for name, r in (("all", reading), ("pair", pair), ("auc", auc))}

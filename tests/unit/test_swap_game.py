@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from swap_games import layout, read
+from swap_games import layout, read, signed_advantage
 from unlearning.metrics import _crossfit, _game, swap
 from unlearning.stats import crossed
 
@@ -33,7 +33,7 @@ def test_advantage_is_its_definition(swapped, weighted):
     decision = rng.random((16, 40)) < 0.4
     rules = _game.game(**membership, weight=weight if weighted else None)
     expected = slow_advantage(decision, **membership, weight=weight)
-    assert _game.signed_advantage(rules, decision) == pytest.approx(expected, abs=1e-14)
+    assert signed_advantage(rules, decision) == pytest.approx(expected, abs=1e-14)
     for block in range(3):
         of_pair = membership["block"] == block
         part = {name: value[of_pair] for name, value in membership.items()}
@@ -56,7 +56,7 @@ def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
         membership = layout(np.random.default_rng(seed), samples=200, pairs=3, k=30, models=2)
         rules = _game.game(**membership, weight=rng.random(200))
         decision = np.tile(imbalanced, (12, 1))
-        assert abs(_game.signed_advantage(rules, decision)) < 1e-15
+        assert abs(signed_advantage(rules, decision)) < 1e-15
         for block in range(3):
             assert abs(read(rules, [decision], block).value[0]) < 1e-15
 
@@ -65,7 +65,7 @@ def test_random_splits_do_not_cancel_what_the_sample_tells():
     membership = layout(np.random.default_rng(2), samples=60, pairs=1, k=20, models=1, swapped=False)
     rules = _game.game(**membership)
     tells = np.tile(membership["forget"][0], (2, 1))
-    assert _game.signed_advantage(rules, tells) > 0.5
+    assert signed_advantage(rules, tells) > 0.5
 
 
 def lookup(forget, heldout):
@@ -86,7 +86,7 @@ def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
     assert (random["heldout"][0] & random["heldout"][-1]).any()
     assert (random["forget"][0] != random["forget"][-1]).any()
     rules = _game.game(**random, weight=weight)
-    assert _game.signed_advantage(rules, decision) == pytest.approx(1, abs=1e-15)
+    assert signed_advantage(rules, decision) == pytest.approx(1, abs=1e-15)
 
     # the same table against s = (R, F, T) and its swap
     swapped = {
@@ -98,7 +98,7 @@ def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
     rules = _game.game(**swapped, weight=weight)
     per_model = _game.advantage(rules, decision[:2]).value
     np.testing.assert_allclose(per_model, [1, -1], atol=1e-15)
-    assert _game.signed_advantage(rules, decision[:2]) == 0
+    assert signed_advantage(rules, decision[:2]) == 0
 
 
 def test_lookup_table_of_a_swap_pair_is_empty():
@@ -124,8 +124,8 @@ def test_weighted_oracle_is_the_oracle():
             rates.append(sign * decision[m, drawn].mean())
     played = sum(rates) / 8
     error = np.sqrt(16 * 0.25 / rounds) / 8
-    unweighted = _game.signed_advantage(_game.game(**membership), decision)
-    assert abs(_game.signed_advantage(rules, decision) - played) < 4 * error
+    unweighted = signed_advantage(_game.game(**membership), decision)
+    assert abs(signed_advantage(rules, decision) - played) < 4 * error
     assert abs(unweighted - played) > 8 * error
 
 
@@ -148,7 +148,7 @@ def test_theorem_3_6_bounds_every_rule_on_certified_removal(epsilon, delta):
             bit[m, forget[m]] = np.arange(k) < np.floor(told * k + 1e-9)
             bit[m, ~forget[m]] = np.arange(k) < np.ceil(kept * k - 1e-9)
         for rule in (bit, ~bit, np.ones_like(bit), np.zeros_like(bit)):
-            reached.append(abs(_game.signed_advantage(rules, rule)))
+            reached.append(abs(signed_advantage(rules, rule)))
     assert max(reached) <= bound + 1e-12
     # randomised response tells membership with e^ε/(1 + e^ε) and reaches tanh(ε/2): half of the bound at δ = 0
     assert max(reached) >= np.tanh(epsilon / 2) - 2 / k
@@ -241,6 +241,29 @@ def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty()
     found = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
     assert np.isnan(found.estimate.value)
     assert found.estimate.note == "forget and heldout are too small to be halved"
+
+
+def test_samples_that_the_oracle_never_draws_are_no_part_of_the_game():
+    membership = layout(np.random.default_rng(11), samples=40, pairs=1, k=10, models=1)
+    asked = np.flatnonzero((membership["forget"] | membership["heldout"]).any(axis=0))
+    weight = np.ones(40)
+    weight[asked[:3]] = 0
+    rules = _game.game(**membership, weight=weight)
+    np.testing.assert_array_equal(rules.columns, asked[3:])
+    assert _game.samples(rules, 0) == 17
+
+
+def test_the_odd_model_of_a_split_joins_either_half():
+    membership = layout(np.random.default_rng(12), samples=40, pairs=1, k=10, models=3)
+    first, second, whole = _crossfit._model_halves(_game.game(**membership), rng=np.random.default_rng(0), halvings=400)
+    assert not whole
+    for models in (slice(0, 3), slice(3, 6)):
+        count = (first[:, models] > 0).sum(axis=1)
+        np.testing.assert_array_equal(count + (second[:, models] > 0).sum(axis=1), 3)
+        assert set(count) == {1, 2}
+        assert abs((count == 1).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
+    np.testing.assert_allclose(first.sum(axis=1), 1)
+    np.testing.assert_allclose(second.sum(axis=1), 1)
 
 
 def test_variance_splits_into_samples_models_and_noise():

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from unlearning.artifacts import tables
-from unlearning.artifacts.files import ArtifactError, sha256, write_json
+from unlearning.artifacts.files import ArtifactError, checksum, write_spec
 
 SCORES = {
     "attack": np.array(["loss", "loss", "shadow", "shadow", "loss"]),
@@ -65,7 +65,7 @@ def test_equal_scores_are_equal_bytes_in_every_process(tmp_path):
     code = (
         "import sys\n"
         "import numpy as np\n"
-        "from unlearning import tables\n"
+        "from unlearning.artifacts import tables\n"
         "n = 3000\n"
         "tables.write_scores(sys.argv[1], {'attack': np.repeat(['a', 'b'], n // 2), 'score': np.arange(n) / 7})\n"
         "print('pandas' in sys.modules)\n"
@@ -151,7 +151,7 @@ def test_a_wrong_row_is_told_by_file_line_and_column(tmp_path, old, new, problem
 def test_metrics_cut_anywhere_are_told_where_their_checksum_is_known(tmp_path):
     path = tmp_path / "metrics.csv"
     tables.write_rows(path, ROWS * 3)
-    write_json(tmp_path / "spec.json", {"sha256": {path.name: sha256(path)}})
+    write_spec(tmp_path / "spec.json", {"checksums": {path.name: checksum(path)}})
     assert len(tables.read_rows(path)) == 6
     whole = path.read_bytes()
     for size in range(0, len(whole), 17):

@@ -12,7 +12,10 @@ import pyarrow.parquet
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from unlearning.artifacts import tables
 from unlearning.artifacts.files import ArtifactError, node_of, read_json
+from unlearning.display.page import embed
+from unlearning.display.tables import cost, meta
 
 #: Artifact → its file, the scripts that read it, and a field that may not be NaN.
 ARTIFACTS = {
@@ -58,7 +61,7 @@ class Results:
         _, inputs, outputs = SCRIPTS[script]
         known = {role: files[role] if role == "data" else [files[role]] for role in inputs}
         known |= {role: f"out/{role}" for role in outputs}
-        known |= {"place": {"file": None, "method_file": None}} if script != "metrics" else {}
+        known |= {"place": {"file": None, "method_file": None, "files": {}}}
         return function(**known, settings=self.settings[script])
 
     def refusal(self, script: str, artifact: str) -> str:
@@ -85,6 +88,11 @@ def results(finished, tmp_path, monkeypatch) -> Results:
     return Results(paths, {script: spec["settings"] for script, spec in specs.items()})
 
 
+def own(path: Path) -> None:
+    """Say that a file is the user's own, so that nothing is known about it but what its reader checks."""
+    path.with_name("spec.json").write_text("{}")
+
+
 def rewrite(path: Path, to: Path, change=lambda name, value: value) -> None:
     """The same file with other numbers, or for another node."""
     node = node_of(to)
@@ -99,6 +107,7 @@ def rewrite(path: Path, to: Path, change=lambda name, value: value) -> None:
         pyarrow.parquet.write_table(pyarrow.table(columns).replace_schema_metadata({"node": node}), to)
     else:
         save_file({name: change(name, value) for name, value in load_file(path).items()}, to, metadata={"node": node})
+    own(to)
 
 
 @READ
@@ -107,23 +116,44 @@ def test_a_truncated_file_is_refused_by_whoever_reads_it(results, artifact, scri
     whole = path.read_bytes()
     for size in (0, 7, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        results.refusal(script, artifact)
+        assert "this file is not as it was made" in results.refusal(script, artifact)
     path.write_bytes(whole)
     results.run(script)
 
 
 @READ
-def test_a_file_of_another_node_is_refused_though_it_looks_alike(results, artifact, script):
+def test_two_flipped_bits_are_told_by_whoever_reads_the_file(results, artifact, script):
     path = results.paths[artifact]
+    whole = path.read_bytes()
+    for place in (0, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1
+        flipped[place - 1] ^= 64
+        path.write_bytes(flipped)
+        assert "this file is not as it was made (its checksum in spec.json differs)" in results.refusal(
+            script, artifact
+        )
+    path.write_bytes(whole)
+    results.run(script)
+
+
+@READ
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_file_of_another_node_is_refused_though_it_looks_alike(results, artifact, script, alone):
+    """By its checksum; with the spec of the other node, because that names the node; without any, by what it says."""
+    path = results.paths[artifact]
+    other = path.parents[1] / "other-0123456789" / path.name
     if artifact == "metrics":
         other = next(p for p in path.parents[1].glob("*/metrics.csv") if p.parent.name != path.parent.name)
-        expected = "not as it was made"
     else:
-        other = path.parents[1] / "other-0123456789" / path.name
         rewrite(path, other)
-        expected = "made for 'other-0123456789'"
+    expected = "not as it was made" if alone else f"made for '{other.parent.name}'"
     shutil.copyfile(other, path)
-    assert expected in results.refusal(script, artifact)
+    if not alone:
+        shutil.copyfile(other.with_name("spec.json"), path.with_name("spec.json"))
+    with pytest.raises(ArtifactError, match=expected) as told:
+        results.run(script)
+    assert str(path.parent) in str(told.value)
 
 
 @READ
@@ -147,7 +177,10 @@ def test_a_number_that_is_none_is_told_by_its_field(results, artifact, script, v
         return numbers
 
     rewrite(path, path, change)
-    found = results.refusal(script, artifact)
+    # Of models it is a result: whatever made them diverged.
+    models = artifact in ("trained", "originals")
+    found = results.run(script)["failed"] if models else results.refusal(script, artifact)
+    assert found.startswith(f"{path}: ")
     assert re.search(rf"(field|tensor) '{field}' has 1 values that are NaN or infinite", found), found
 
 
@@ -180,15 +213,56 @@ def test_the_run_stops_and_says_why(finished, tmp_path, artifact, rule):
     place, path = damaged(finished, tmp_path, artifact)
     done = place.run(check=False)
     assert done.returncode != 0
-    assert f"{rule}: {path.relative_to(place.folder)}: this file is damaged or not of the expected" in done.stdout
+    assert f"{rule}: {path.relative_to(place.folder)}: this file is not as it was made" in done.stdout
     assert not (place.folder / "results" / "tiny").exists()
 
 
-def test_deleting_the_file_mends_it(finished, tmp_path):
-    place, path = damaged(finished, tmp_path, "attack/*-finetune-*/scores.parquet")
+def test_two_flipped_bits_give_a_sentence_and_no_other_number_and_deleting_the_file_mends_it(finished, tmp_path):
+    """Where the scores lie in the file: two bits there changed an AUC before there were checksums."""
+    place = finished.copy(tmp_path / "work")
+    (path,) = place.find("attack/*-finetune-*/scores.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    content[len(content) // 2 + 40] ^= 1
+    path.write_bytes(content)
+    shutil.rmtree(place.folder / "results" / "tiny")
+    for folder in (place.folder / "results/metrics").glob("*-finetune-*"):
+        shutil.rmtree(folder)
     done = place.run(check=False)
     assert done.returncode != 0
-    assert f"metrics: {path.relative_to(place.folder)}: this file is damaged" in done.stdout
+    assert f"metrics: {path.relative_to(place.folder)}: this file is not as it was made" in done.stdout
     path.unlink()
     place.run()
     assert place.contents() == finished.contents()
+
+
+#: Of what a study shows: the file, and who reads it.
+SHOWN = {
+    "metrics.csv": lambda path: tables.read_rows(path, tables.UNION_COLUMNS),
+    "cost.csv": cost.read,
+    "tables/meta.csv": meta.read,
+    "tables/quality.md": embed.download,
+    "figures/quality.svg": lambda path: embed.drawing(path, "Quality"),
+    "figures/quality.png": embed.download,
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_study_shows_is_as_it_was_made(finished, tmp_path, name):
+    path = finished.copy(tmp_path / "work").folder / "results/tiny" / name
+    SHOWN[name](path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ArtifactError, match=rf"results/tiny/{name}: this file is not as it was made"):
+        SHOWN[name](path)
+
+
+def test_a_spec_that_tells_other_seconds_is_refused(finished, tmp_path):
+    path = finished.copy(tmp_path / "work").find("train/*/spec.json")[0]
+    node = {"stage": "train", "node": path.parent.name, "spec": str(path)}
+    (row,) = cost.rows([node])
+    assert row["models"] > 0
+    path.write_text(path.read_text().replace('"models": ', '"models": 1', 1))
+    with pytest.raises(ArtifactError, match=r"spec\.json: this file is not as it was made"):
+        cost.rows([node])

@@ -1,6 +1,7 @@
 """Every block of code in docs/ does what it says, in the order of the page, in a fresh copy of the workflow."""
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scipy.stats import binom
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -23,7 +25,10 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 
 def follow(page: Path, folder: Path) -> None:
-    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests."""
+    """Do what a reader does: save the files, type the commands. ``uv run`` takes the environment of the tests.
+
+    A command that is followed by a block with the title "answer" has to fail with that line; … stands for anything.
+    """
     tools = folder / ".tools"
     tools.mkdir(exist_ok=True)
     for name, line in {"uv": 'shift\nexec "$@"', "python": f'exec "{sys.executable}" "$@"',
@@ -32,7 +37,8 @@ def follow(page: Path, folder: Path) -> None:
         (tools / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
                    "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(folder / ".cache")}  # fmt: skip
-    for language, name, text in blocks(page):
+    found = blocks(page)
+    for (language, name, text), (_, title, answer) in zip(found, [*found[1:], ("", "", "")], strict=True):
         assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
         if language in ("python", "yaml"):
             assert name, f"a block of {language} without a title is never run:\n{text}"
@@ -42,7 +48,9 @@ def follow(page: Path, folder: Path) -> None:
                 ["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=environment, text=True, check=False,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
-            assert done.returncode == 0, f"{text}\n{done.stdout}"
+            assert (done.returncode == 0) != (title == "answer"), f"{text}\n{done.stdout}"
+            if title == "answer":
+                assert re.search(".*".join(map(re.escape, answer.strip().split("…"))), done.stdout), done.stdout
 
 
 @pytest.fixture
@@ -63,9 +71,10 @@ def number(found: list[dict], method: str, metric: str, attack: str = "") -> flo
     return float(row["value"])
 
 
-def test_every_page_is_followed_below():
-    pages = ["add_a_method", "add_an_attack", "cluster", "efficacy", "own_data", "tutorial"]
-    assert sorted(page.stem for page in DOCS.glob("*.md")) == pages
+def test_every_page_with_commands_is_followed_below():
+    pages = {page.stem for page in DOCS.glob("*.md") if any(language == "sh" for language, _, _ in blocks(page))}
+    followed = set(re.findall(r'follow\(DOCS / "(\w+)\.md"', Path(__file__).read_text(encoding="utf-8")))
+    assert pages == followed
 
 
 def test_files_are_named_before_they_are_used():
@@ -89,6 +98,29 @@ def test_the_tutorial_takes_a_loop_to_a_report(folder):
     written = {name: text for _, name, text in blocks(DOCS / "tutorial.md")}
     assert len(written["my_study.yaml"].splitlines()) == 6
     assert len(written["dump.py"].splitlines()) <= 22
+
+
+def test_one_model_is_audited_by_its_coins_alone(folder):
+    follow(DOCS / "one_run.md", folder)
+    found = rows(folder, "my_audit")
+    assert list(dict.fromkeys(row["method"] for row in found)) == ["none", "finetune"]
+    for method in ("none", "finetune"):
+        assert number(found, method, "one_run_p", "phi") < 1e-6
+    assert 0.55 < number(found, "finetune", "right_guesses", "phi") <= number(found, "none", "right_guesses", "phi")
+    assert 0 < number(found, "none", "epsilon_request", "phi") <= 100 * math.log(2)
+    assert (folder / "results/my_audit/tables/audit.md").read_text(encoding="utf-8").count("finetune") == 1
+
+
+def test_as_many_pairs_are_needed_as_the_page_says():
+    text = (DOCS / "one_run.md").read_text(encoding="utf-8")
+    shares, pairs = (re.search(rf"^\| {word}.*", text, re.MULTILINE)[0].split("|")[2:-1] for word in ("share", "pairs"))
+    for share, count in zip(map(float, shares), map(int, pairs), strict=True):
+
+        def power(n, share=share):
+            least = binom.isf(0.05, n, 0.5) + 1  # so many right guesses are significant
+            return binom.sf(least - 1, n, share)
+
+        assert power(count) >= 0.8 > max(power(n) for n in range(1, count))
 
 
 TEMPLATE = """
@@ -132,13 +164,13 @@ def test_cluster_settings_are_named_as_they_are_read():
 
 
 def test_own_data_are_loaded_in_every_form(folder):
-    follow(DOCS / "own_data.md", folder)
+    follow(DOCS / "add_a_data_set.md", folder)
     made = {path.parent.name.rsplit("-", 1)[0] for path in folder.glob("results/data/*/data.npz")}
     assert made == {"arrays", "image_folder", "rings-noise0.1"}
 
 
-def test_own_methods_are_run_in_both_forms_and_an_own_attack_asked_in_both_of_its(folder):
-    # Both pages' studies train the same models, so that one folder spares half the time.
+def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
+    # The studies of these pages train the same models, so that one folder spares most of the time.
     follow(DOCS / "add_a_method.md", folder)
     found = rows(folder, "my_methods")
     for method in ("none", "retrain", "shrink", "ascent"):
@@ -147,4 +179,28 @@ def test_own_methods_are_run_in_both_forms_and_an_own_attack_asked_in_both_of_it
     follow(DOCS / "add_an_attack.md", folder)
     asked = {row["attack"] for row in rows(folder, "my_attack")}
     assert asked > {f"{attack}/{form}" for attack in ("margin", "random") for form in ("trained", "unlearned")}
+    follow(DOCS / "add_a_metric.md", folder)
+    found = rows(folder, "my_metric")
+    assert number(found, "none", "phi_gap") > number(found, "retrain", "phi_gap")
+    assert "φ gap" in (folder / "results/my_metric/headline.txt").read_text(encoding="utf-8")
+    follow(DOCS / "add_a_figure.md", folder)
+    assert {path.stem for path in folder.glob("results/my_figures/figures/*.svg")} == {"quality", "sides", "meta"}
     assert sorted(folder.glob("results/train/*")) == trained
+
+
+def test_an_own_protocol_decides_who_saw_what(folder):
+    follow(DOCS / "add_a_protocol.md", folder)
+    found = rows(folder, "my_protocol")
+    assert {row["setting"] for row in found if row["metric"] == "accuracy"} == {
+        f"role={role}" for role in ("forget", "heldout", "retain", "test")
+    }
+    assert {row["setting"] for row in found if row["metric"] == "accuracy_gap"} >= {
+        f"pair={pair};role=forget" for pair in (0, 1)
+    }
+
+
+def test_an_own_model_is_trained(folder):
+    follow(DOCS / "add_a_model.md", folder)
+    assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
+    found = rows(folder, "my_model")
+    assert 0 <= number(found, "retrfinal", "q", "extended") <= 1

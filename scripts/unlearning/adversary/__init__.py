@@ -1,1 +1,1 @@
-"""What attacks share: the case that is judged, signals, thresholds, densities, and who may learn from whom."""
+"""What attacks share: the audited case, signals, thresholds, densities, and what the adversary may learn from."""

@@ -1,4 +1,4 @@
-"""All that is known about one method in one scenario: what attacks and metrics are computed from."""
+"""Everything that attacks and metrics of one method in one scenario are computed from."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +12,7 @@ from unlearning.artifacts.selection import Selection
 
 @dataclass
 class Case:
-    """Batches of one scenario, stacked along the models; files are read when they are asked for.
+    """Batches of one scenario, stacked along the models; files are read on first use.
 
     ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order.
     """
@@ -39,7 +39,7 @@ class Case:
 
     @cached_property
     def membership(self) -> Membership:
-        """Who saw what, over all batches."""
+        """Memberships of all batches."""
         return Membership.concatenate(self.parts)
 
     @cached_property
@@ -54,7 +54,7 @@ class Case:
 
     @cached_property
     def unlearned(self) -> np.ndarray:
-        """Logits after unlearning, float32 [models, samples, classes]. Raises NotFiniteError if it diverged."""
+        """Logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are none."""
         return self.answers(self.unlearned_files).logits
 
     @cached_property
@@ -69,8 +69,8 @@ class Case:
 
     @cached_property
     def compared(self) -> np.ndarray | None:
-        """Logits of retrained models that this method did not make itself: `retrained`, or `control` for retraining;
-        None if the scenario has none."""
+        """Logits of retrained models to compare with: `retrained`, but for the method retrain `control`; None if the
+        scenario has none."""
         own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
         return self.control if own else None if self.retrained_files is None else self.retrained
 
@@ -92,8 +92,8 @@ class Case:
         return norms, answers.mean_squared_norm
 
     def every_row(self, name: str, files: list[str]) -> np.ndarray:
-        """What came with the logits in ``files`` for every sample, float64 [models, samples]. Raises ArtifactError if
-        it did not."""
+        """The signal ``name`` stored with the logits in ``files``, float64 [models, samples]. Raises ArtifactError if
+        there is none."""
         found = getattr(self.answers(files), name)
         if found is None or found.shape[1] != len(self.data.y):
             raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
@@ -101,12 +101,17 @@ class Case:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """What the models were trained to say: int64 [samples] or [models, samples]."""
+        """The labels that models were trained with: int64 [samples] or [models, samples]."""
         return self.membership.trained_labels(self.data.y)
 
     def labels_of(self, models: np.ndarray) -> np.ndarray:
         """`labels` of some models."""
         return self.labels if self.labels.ndim == 1 else self.labels[models]
+
+    @cached_property
+    def failed_attacks(self) -> dict[str, str]:
+        """Attack → why there are no scores of it."""
+        return tables.read_failures(self.scores_file) if self.scores_file else {}
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
@@ -127,7 +132,7 @@ class Case:
         return dense
 
     def answers(self, files: list[str]) -> Logits:
-        """What all models said, stacked; files that play two roles are read once."""
+        """Logits of all models, stacked; a file with two roles is read once."""
         if tuple(files) not in self._read:
             parts = [self._part(path, part) for path, part in zip(files, self.parts, strict=True)]
             for path, part in zip(files, parts, strict=True):

@@ -1,4 +1,4 @@
-"""A method whose models came from elsewhere: several populations, each with memberships of its own, none certain."""
+"""A case made of a user's own logits: several populations, each with its own memberships, all but target/ optional."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +10,9 @@ import numpy as np
 from unlearning.adversary import scoring
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import Reference
+from unlearning.plugins.guard import PluginError
 
-#: For each form of the adversary's knowledge: its models, and the mask that says who is a member in them.
+#: form → (population of shadow models, the membership mask that marks members).
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
 
 
@@ -53,7 +54,7 @@ class ExternalCase(Case):
 
 
 def references(case: ExternalCase, asked: np.ndarray) -> dict[str, Reference]:
-    """form → what the adversary may learn from, for the forms of which there are models.
+    """form → reference, for the forms whose models are there.
 
     ``asked`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
     them, the reference holds these columns only, so that attacks with a model per sample can be run.
@@ -80,7 +81,7 @@ def scored(
     rows = scoring.asked(case)
     found = references(case, rows)
     classes = case.unlearned.shape[2]
-    # An attack that learns nothing needs no models to learn from.
+    # An attack that uses no reference needs no shadow models.
     nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
     for form, (population, _) in KNOWLEDGE.items():
         if signal := getattr(module, "NEEDS", None):
@@ -88,6 +89,8 @@ def scored(
             continue
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
-        except ValueError as error:
+        except PluginError as error:
+            if not isinstance(error.__cause__, ValueError):  # by which an attack says what it lacks
+                raise
             needs = f"it learns from shadow models, and there is no {population}/"
-            case.missing[f"{name}/{form}"] = str(error) if form in found else needs
+            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else needs

@@ -1,4 +1,4 @@
-"""Logistic regression in which members and non-members weigh the same, at no cost of importing sklearn."""
+"""Logistic regression with equal weight for members and non-members, in NumPy (scikit-learn is slow to import)."""
 
 from dataclasses import dataclass
 
@@ -42,10 +42,10 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     for _ in range(100):
         p = 0.5 * (1.0 + np.tanh(0.5 * (design @ beta)))
         gradient = design.T @ (weight * (p - member)) + penalty * beta
-        # the last term only matters where all probabilities are 0 or 1: it keeps the intercept's row solvable
+        # the last term keeps the intercept's row solvable where all probabilities are 0 or 1
         hessian = (design.T * (weight * p * (1.0 - p))) @ design + np.diag(penalty + 1e-12 * n)
         step = np.linalg.solve(hessian, gradient)
-        if step @ gradient <= 1e-14 * n:  # the loss can fall by no more than half of this
+        if step @ gradient <= 1e-14 * n:  # Newton's decrement: the loss can fall by at most half of it
             break
         shrink = 1.0
         while (candidate := loss(beta - shrink * step)) > value and shrink > 1e-10:

@@ -6,7 +6,7 @@ import numpy as np
 def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
     """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
 
-    With ``leave_out`` the model that is asked about does not count.
+    With ``leave_out`` the audited model itself does not count.
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
@@ -29,18 +29,12 @@ def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndar
     return centre - np.where(mask, x - centre, 0.0) / (count - mask)
 
 
-def median(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
-    """Median, with the arguments and the shapes of ``mean``."""
-    filled = np.where(mask, x, np.inf)
-    order = filled.argsort(axis=0, kind="stable")
-    ordered = np.take_along_axis(filled, order, axis=0)
-    count = mask.sum(axis=0)[None] - (mask if leave_out else 0)
-    low, high = (count - 1) // 2, count // 2
-    if leave_out:  # ranks from the removed one on move up by one
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(len(x))[:, None], axis=0)
-        low, high = low + (mask & (low >= rank)), high + (mask & (high >= rank))
-    return 0.5 * (np.take_along_axis(ordered, low, axis=0) + np.take_along_axis(ordered, high, axis=0))
+def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
+    ordered = np.sort(np.where(mask, x, np.inf), axis=0)
+    count = mask.sum(axis=0)[None]
+    low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
+    return 0.5 * (low + high)
 
 
 def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -1,10 +1,10 @@
-"""What the adversary learns from: models that it trained itself, so that it knows their members."""
+"""What the adversary learns from: shadow models that it trained itself, with known members."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-#: What models can be asked for besides logits, of every sample: ‖∂ log p_y/∂θ‖², float64 [models, samples].
+#: Signals besides logits that attacks may need: ‖∂ log p_y/∂θ‖² of every sample, float64 [models, samples].
 SIGNALS = ("squared_norms",)
 
 

@@ -1,19 +1,24 @@
-"""From logits to scores: what the adversary learns from its shadow models, asked about every target sample."""
+"""From logits to scores: attacks learn from shadow models and score every target sample."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import Reference
+from unlearning.artifacts.files import read_arrays, write_arrays
+from unlearning.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning.plugins.isolation import isolated
 from unlearning.randomness.keyed import generator
 
 
 def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the columns of `tables.write_scores` for one attack, once for each form of its knowledge.
+    """Yield the columns of `tables.write_scores` for one attack, once for each form (trained, unlearned).
 
-    Raises ValueError if the attack returns a value that is not finite for a row it was asked about.
+    Raises PluginError if the attack fails, or returns a value that is not finite for a row it was asked about.
     """
     membership, target = case.membership, case.target
     shadow = membership[~target]
@@ -56,8 +61,8 @@ def _each(
     nonmember: np.ndarray,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """The attack on every target model by itself, which learns from its ``member`` [models, samples] and ``nonmember``
-    rows [samples]."""
+    """The attack on each target model separately; it learns from that model's ``member`` [models, samples] and
+    ``nonmember`` rows [samples]."""
     membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     signal = needed(case, module, case.unlearned_files)
@@ -70,9 +75,8 @@ def _each(
             **{what: value[model][None, known] for what, value in signal.items()},
         )  # fmt: skip
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
-        value, decision = module.score(
-            logits[:, rows], y[:, rows], reference, module.Options(**chosen["options"]),
-            generator(seed, "attack", name, form, number),
+        value, decision = called(
+            module, logits[:, rows], y[:, rows], reference, chosen, generator(seed, "attack", name, form, number),
             **{what: value[model][None, rows] for what, value in signal.items()},
         )  # fmt: skip
         at = np.full(len(rows), number), rows
@@ -87,7 +91,7 @@ def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.nda
 
 
 def asked(case: Case) -> np.ndarray:
-    """The samples that attacks are asked about: forgotten or held out by some target model, int64 [rows]."""
+    """The samples that attacks score: forgotten or held out by some target model, int64 [rows]."""
     target = case.membership[case.target]
     return np.flatnonzero((target.forget | target.heldout).any(0))
 
@@ -95,13 +99,14 @@ def asked(case: Case) -> np.ndarray:
 def columns(
     case: Case, name: str, form: str, module: ModuleType, chosen: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
-    """What one attack that learned from ``reference`` says about every target model. Raises ValueError as `scored`."""
+    """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
     membership, rows = case.membership[case.target], asked(case)
-    value, decision = module.score(
+    value, decision = called(
+        module,
         case.unlearned[case.target][:, rows],
         case.labels_of(case.target)[..., rows],
         reference,
-        module.Options(**chosen["options"]),
+        chosen,
         generator(seed, "attack", name, form),
         **{name: value[case.target][:, rows] for name, value in needed(case, module, case.unlearned_files).items()},
     )
@@ -110,9 +115,55 @@ def columns(
     return _columns(name, form, model, rows[column], forget, value[model, column], decision[model, column])
 
 
+def called(
+    module: ModuleType,
+    logits: np.ndarray,
+    y: np.ndarray,
+    reference: Reference,
+    chosen: dict,
+    rng: np.random.Generator,
+    **signal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the attack's ``score`` returns: score, a number, and decision, bool, each [models, rows].
+
+    A user's own attack is called in a process of its own. Raises PluginError if it fails or returns something else.
+    """
+
+    def score() -> tuple[np.ndarray, np.ndarray]:
+        with guard(module.__file__):
+            return _checked(
+                module.score(logits, y, reference, module.Options(**chosen["options"]), rng, **signal),
+                logits.shape[:2], module.__file__,
+            )  # fmt: skip
+
+    if ours(module.__file__):
+        return score()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores.npz")
+
+        def written() -> dict:
+            write_arrays(path, **dict(zip(("score", "decision"), score(), strict=True)))
+            return {}
+
+        isolated(written, module.__file__)
+        found = read_arrays(path)
+    return found["score"], found["decision"]
+
+
+def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
+    wanted = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise PluginError(f"{shown(file)}: score {wanted}, it returned {said(returned)}")
+    value, decision = returned
+    for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+            raise PluginError(f"{shown(file)}: score {wanted}, its {name} is {said(array)}")
+    return value, decision
+
+
 def _columns(name: str, form: str, model, index, forget, value, decision) -> dict[str, np.ndarray]:
     if not np.isfinite(value).all():
-        raise ValueError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
+        raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
         "attack": np.full(len(model), name),
         "form": np.full(len(model), form),

@@ -1,4 +1,4 @@
-"""What every attack reads: exact log-probabilities and the rows whose membership the adversary knows."""
+"""Inputs of attacks: exact log-probabilities, and the rows of known membership."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def known(statistic: Statistic, reference, *, classes: int) -> Known:
 
 
 def known_values(values: np.ndarray, reference, *, classes: int) -> Known:
-    """`known` of a statistic that is there already: ``values`` float64 [models, samples] of the reference's models."""
+    """As `known`, of a statistic that is computed already: ``values`` float64 [models, samples] of the reference."""
     y, rows = _known(reference, classes)
     return Known(value=values[rows], label=y[rows], member=reference.member[rows])
 

@@ -1,1 +1,1 @@
-"""The contract between stages: every file is whole or not there, and checked by one reader when it is read."""
+"""File formats between stages: every file is written whole or not at all, and checked when it is read."""

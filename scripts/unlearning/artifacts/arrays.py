@@ -1,14 +1,22 @@
-"""The contract between stages: what each file holds, written whole and checked when read."""
+"""Array files between stages: data, memberships and logits, written whole and checked when read."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts.files import ArtifactError, Check, NotFiniteError, read_arrays, write_arrays
+from unlearning.artifacts.files import (
+    ArtifactError,
+    Check,
+    FailedError,
+    NoAnswerError,
+    NotFiniteError,
+    read_arrays,
+    write_arrays,
+)
 from unlearning.randomness.keyed import seed_of
 
-__all__ = ["ArtifactError", "Data", "Logits", "Membership", "NotFiniteError"]
+__all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
 
 
 @dataclass(frozen=True)
@@ -17,8 +25,8 @@ class Data:
 
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
     ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
-    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A file of one's own needs
-    x, y and part; the rest is filled in.
+    ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
+    part only.
     """
 
     x: np.ndarray
@@ -56,6 +64,10 @@ class Data:
         return cls(x, y, part.astype(np.uint8), y_clean, index, classes)
 
 
+#: Fields of `Membership` that are the same for all models.
+OF_SAMPLES = ("weight", "pair")
+
+
 @dataclass(frozen=True)
 class Membership:
     """``<population>.npz``: which model saw which sample, and which it is asked to forget.
@@ -66,7 +78,9 @@ class Membership:
     models that was drawn together; ``shadow`` bool [models], true for the adversary's models. ``weight``
     float64 [samples], the sensitivity distribution, or None for uniform. ``labels`` int64 [models, samples],
     what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
-    [models] or None: models of one seed are copies of one original, and their numbers tell them apart.
+    [models] or None: models of one seed are copies of one original, and their numbers tell them apart. ``pair`` int64
+    [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
+    and never saw the other.
     """
 
     train: np.ndarray
@@ -79,16 +93,12 @@ class Membership:
     weight: np.ndarray | None = None
     labels: np.ndarray | None = None
     replicate: np.ndarray | None = None
+    pair: np.ndarray | None = None
 
     @property
     def retain(self) -> np.ndarray:
-        """What each model keeps: bool [models, samples]."""
+        """train and not forget: bool [models, samples]."""
         return self.train & ~self.forget
-
-    def roles(self, part: np.ndarray) -> dict[str, np.ndarray]:
-        """The four roles of a sample, each bool [models, samples]; ``part`` marks the official test part."""
-        test = np.broadcast_to(part == 1, self.train.shape)
-        return {"retain": self.retain, "forget": self.forget, "heldout": self.heldout, "test": test}
 
     def trained_labels(self, y: np.ndarray) -> np.ndarray:
         """Labels as the models saw them: [samples], or [models, samples] if the protocol changed some."""
@@ -103,32 +113,32 @@ class Membership:
         return first, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """One seed per model; copies of one original part ways here."""
+        """One seed per model; copies of one original get different ones."""
         if self.replicate is None:
             return self.seed.tolist()
         return [seed_of(seed, "replicate", number) for seed, number in zip(self.seed, self.replicate, strict=True)]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
-        """The same for some of the models."""
+        """The memberships of some of the models."""
         keep = {f.name: getattr(self, f.name) for f in fields(self)}
         return Membership(
-            **{k: v if v is None or k == "weight" else v[models] for k, v in keep.items()},
+            **{k: v if v is None or k in OF_SAMPLES else v[models] for k, v in keep.items()},
         )
 
     @staticmethod
     def concatenate(parts: list["Membership"]) -> "Membership":
         """Stack the models of several batches in their order.
 
-        Raises ValueError unless they agree on ``weight`` and on which optional fields there are.
+        Raises ValueError unless they agree on ``weight``, on ``pair`` and on which optional fields there are.
         """
         stacked = {}
         for f in fields(Membership):
             values = [getattr(p, f.name) for p in parts]
             given = [value is not None for value in values]
-            same = all(np.array_equal(value, values[0]) for value in values) if f.name == "weight" else True
-            if any(given) != all(given) or not same:
+            shared = f.name in OF_SAMPLES or not any(given)
+            if any(given) != all(given) or (shared and not all(np.array_equal(v, values[0]) for v in values)):
                 raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
-            stacked[f.name] = values[0] if f.name == "weight" or not any(given) else np.concatenate(values)
+            stacked[f.name] = values[0] if shared else np.concatenate(values)
         return Membership(**stacked)
 
     def write(self, path: str | Path) -> None:
@@ -168,11 +178,37 @@ class Membership:
             first = np.unique(per_model["seed"], return_index=True, return_inverse=True)
             if not np.array_equal(train, train[first[1]][first[2]]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
+        pair = None
+        if "pair" in check.arrays:
+            pair = check.field("pair", "iu", (samples,)).astype(np.int64)
+            if problem := unpaired(pair, forget, heldout):
+                check.fail("pair", problem)
         if models == 0:
             check.fail("train", "holds no model")
         return cls(
-            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate
-        )
+            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
+            pair=pair,
+        )  # fmt: skip
+
+
+def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
+    """What is wrong with canaries of which each model should have forgotten one of two and never seen the other; "" if
+    nothing is. ``pair`` int64 [samples], −1 where a sample is none; the others bool [models, samples]."""
+    number, count = np.unique(pair[pair >= 0], return_counts=True)
+    if not len(number):
+        return "names no pair; give both samples of a pair the same number from 0 on, all others -1"
+    if (count != 2).any():
+        wrong = int((count != 2).argmax())
+        return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
+    both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
+    for name, mask in (("forgot", forget), ("held out", heldout)):
+        one = mask[:, both].sum(axis=2)
+        if (one != 1).any():
+            model, wrong = (int(i) for i in np.argwhere(one != 1)[0])
+            return (
+                f"has pair {number[wrong]}, of which model {model} {name} {one[model, wrong]} samples in place of one"
+            )
+    return ""
 
 
 @dataclass(frozen=True)
@@ -199,8 +235,10 @@ class Logits:
     @classmethod
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
         """Read and check (finite, aligned). Raises NotFiniteError for NaN or infinite logits, which a method
-        that diverged leaves behind, and ArtifactError otherwise; both name the file and the field."""
+        that diverged leaves behind, FailedError for models that were never made, and ArtifactError otherwise."""
         check = Check(path, read_arrays(path), may_diverge=True)
+        if "part" in check.arrays:
+            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
         logits = check.field("logits", "f", (models, None, None))
         rows, classes = logits.shape[1:]
         index, y = check.field("index", "iu", (rows,)), check.field("y", "iu", (rows,))
@@ -213,3 +251,8 @@ class Logits:
             norms = check.field("squared_norms", "f", (len(logits), None))
             mean = check.field("mean_squared_norm", "f", (len(logits),))
         return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean)
+
+    @staticmethod
+    def write_failure(path: str | Path, part: str, why: str) -> None:
+        """Write that there are no logits, and why: see `FailedError`."""
+        write_arrays(path, part=np.array(part), why=np.array(why))

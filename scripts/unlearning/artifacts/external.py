@@ -1,4 +1,4 @@
-"""A user's own logits and memberships: every file checked, what is not given inferred, in the shape of our artifacts.
+"""Reads a user's own logits and memberships: every file is checked, missing ones are inferred where possible.
 
 The files of one population of models, each an array saved with ``numpy.save``:
 
@@ -7,8 +7,10 @@ The files of one population of models, each an array saved with ``numpy.save``:
 what a model was trained on, and which of that it was asked to forget.
 
 All that follows is optional. ``heldout`` bool [models, samples]: never seen though it could have been. ``test`` bool
-[samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``split`` and ``block``
-int [models]: in a swapped pair, two splits of one block, the forget set of one is the heldout set of the other.
+[samples]: the official test part. ``weight`` float [samples]: the sensitivity distribution. ``pair`` int [samples]: two
+samples of one number, from 0 on, are canaries, of which a fair coin chose the one that is in forget while the other is
+in heldout; -1 for all others. ``split`` and ``block`` int [models]: in a swapped pair, two splits of one block, the
+forget set of one is the heldout set of the other.
 
 A file on models may also be [samples], the same for all of them.
 
@@ -26,9 +28,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.arrays import Data, Logits, Membership, unpaired
+from unlearning.artifacts.files import reason
 
-#: Populations whose models never saw what others were asked to forget.
+#: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
 
 SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
@@ -37,8 +40,8 @@ SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbe
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits]:
     """The population in the form that attacks and metrics read; ``files`` maps the names above to paths.
 
-    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError with one sentence
-    that names the file, what is wrong and what to do.
+    The data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the
+    file, what is wrong and what to do.
     """
     source = _Source(files)
     logits = _logits(source)
@@ -50,10 +53,11 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     weight = source.array("weight", "f", (samples,)).astype(np.float64) if "weight" in files else None
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
+    pair = _canaries(source, masks, population) if "pair" in files else None
     y = labels if labels.ndim == 1 else _most_common(labels, classes)
     membership = Membership(
         **masks, seed=np.arange(models), split=split, block=block, shadow=np.zeros(models, bool), weight=weight,
-        labels=labels if labels.ndim == 2 else None,
+        labels=labels if labels.ndim == 2 else None, pair=pair,
     )  # fmt: skip
     index = np.arange(samples)
     data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, classes)
@@ -78,7 +82,7 @@ class _Source:
         try:
             value = np.load(path, allow_pickle=False)
         except Exception as error:
-            raise ValueError(f"{path}: {name} cannot be read ({error}); save it with numpy.save") from error
+            raise ValueError(f"{path}: {name} cannot be read ({reason(error)}); save it with numpy.save") from error
         if not isinstance(value, np.ndarray):
             self.fail(name, "is an archive of several arrays; save one array with numpy.save")
         return value
@@ -98,7 +102,7 @@ class _Source:
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
         """The array [models, samples] (or [models]); one for all models is repeated.
 
-        What came from another population may have another number of models, if these are all alike.
+        A file of another population may have another number of models if all of its rows are equal.
         """
         value = self.load(name)
         if value.ndim == 2 and len(value) and len(value) != models and (value == value[0]).all():
@@ -146,7 +150,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> np.ndar
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
-    """train, forget and heldout, bool [models, samples]: disjoint where they must be."""
+    """train, forget and heldout, bool [models, samples], checked for overlap."""
     given = {
         name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
     }
@@ -215,6 +219,15 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
         order = np.argsort(np.argsort(first))
         return order[split], zeros
     return np.array([pairs[s][0] for s in split]), np.array([pairs[s][1] for s in split])
+
+
+def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
+    """The pairs, int64 [samples]; None for models that were retrained for other coins than the file's."""
+    pair = source.array("pair", "iu", (masks["forget"].shape[1],)).astype(np.int64)
+    problem = unpaired(pair, masks["forget"], masks["heldout"])
+    if problem and population not in RETRAINED:
+        source.fail("pair", problem)
+    return None if problem else pair
 
 
 def _swapped(forget: np.ndarray, heldout: np.ndarray, a: int, b: int) -> bool:

@@ -1,4 +1,4 @@
-"""Whole files or none: every write lands under a temporary name and is renamed when complete."""
+"""Atomic files: every write goes to a temporary name and is renamed when complete."""
 
 import hashlib
 import json
@@ -14,17 +14,29 @@ class ArtifactError(ValueError):
     """A file is not what its stage promises; the message names the file, the field and what to do."""
 
 
-class NotFiniteError(ArtifactError):
-    """A model's answers are NaN or infinite: whatever made it diverged."""
+class NoAnswerError(ArtifactError):
+    """Some models have no logits, because their method failed or diverged, which is a result and not a damaged file."""
+
+
+class NotFiniteError(NoAnswerError):
+    """A model's logits are NaN or infinite, because training or unlearning diverged."""
+
+
+class FailedError(NoAnswerError):
+    """Models were not made because a plug-in failed: ``part`` "method" or "model", and ``why`` in a sentence."""
+
+    def __init__(self, part: str, why: str) -> None:
+        self.part, self.why = part, why
+        super().__init__(why)
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
-    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; what a
-    killed process left behind under a temporary name is removed by the next. The file may be read by whom the
-    umask lets, whatever the writer thinks of that. Raises ArtifactError if the system refuses.
+    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; temporary files
+    of killed processes are removed by the next write. Permissions follow the umask. Raises ArtifactError if the file
+    cannot be written.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -36,9 +48,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
             os.fsync(file.fileno())
+        _seal_of(path).unlink(missing_ok=True)  # it is the old file's
         part.replace(path)
     except Exception as error:
-        # Writers in Rust tell what the system said in words only.
+        # Libraries in Rust raise other exceptions, with the system's error in the text only.
         if not isinstance(error, OSError) and "os error" not in str(error):
             raise
         raise ArtifactError(
@@ -51,7 +64,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _umask() -> int:
-    """The permissions that this process withholds; they can only be read by setting them."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
@@ -63,7 +76,7 @@ def node_of(path: str | Path) -> str:
 
 
 def same_node(path: str | Path, written_for: str | None) -> None:
-    """Refuse a file that was written for another node: two artifacts that were swapped look alike inside.
+    """Refuse a file that was written for another node, since exchanged artifacts have equal formats.
 
     Files from elsewhere carry no node and pass. Raises ArtifactError.
     """
@@ -78,20 +91,6 @@ def sha256(path: str | Path) -> str:
     """SHA-256 of a file's content, hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def as_written(path: str | Path) -> None:
-    """Refuse a text file that is not what its job wrote: the checksum is in the ``spec.json`` beside it.
-
-    A csv does not show that its end is missing. Files without such an entry pass. Raises ArtifactError.
-    """
-    spec = Path(path).with_name("spec.json")
-    wanted = read_json(spec).get("sha256", {}).get(Path(path).name) if spec.exists() else None
-    if wanted is not None and wanted != sha256(path):
-        raise ArtifactError(
-            f"{path}: this file is not as it was made (its checksum in spec.json differs); put it back, "
-            "or delete it and run again"
-        )
 
 
 def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
@@ -115,18 +114,17 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def checked(path: str | Path, read: Callable):
-    """Call ``read()``; turn whatever a damaged file makes it raise into one ArtifactError."""
-    if not Path(path).exists():
-        raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
-    try:
-        return read()
-    except ArtifactError:
-        raise
-    except Exception as error:
-        raise ArtifactError(
-            f"{path}: this file is damaged or not of the expected format ({type(error).__name__}: {error}); "
-            "delete it and run again"
-        ) from error
+    """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
+    one ArtifactError."""
+    verify(path)
+    return _told(path, read)
+
+
+def reason(error: Exception) -> str:
+    """Why a library could not read a file. NumPy's advice to unpickle what is trusted is not passed on."""
+    if "pickle" in str(error):
+        return "it holds pickled objects, which may run code when they are read"
+    return str(error)
 
 
 def write_json(path: str | Path, value: object) -> None:
@@ -138,6 +136,95 @@ def write_json(path: str | Path, value: object) -> None:
 def read_json(path: str | Path):
     """Read JSON. Raises ArtifactError for a missing or damaged file."""
     return checked(path, lambda: json.loads(Path(path).read_text()))
+
+
+# ---------------------------------------------------------------- checksums
+
+
+def checksum(path: str | Path) -> str:
+    """BLAKE2b of a file's content with 20 bytes, hexadecimal: it reads more bytes in a second than SHA-256."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
+
+
+def seal(path: str | Path) -> None:
+    """Write the checksum of a file that no ``spec.json`` speaks of beside it, as ``.NAME.blake2b``."""
+    with replacing(_seal_of(path)) as part:
+        part.write_text(checksum(path))
+
+
+def verify(path: str | Path) -> None:
+    """Refuse a file that is not what its job wrote: its checksum is in the ``spec.json`` beside it, or in its seal.
+
+    A file without either passes, and so does one with ``{}`` as its ``spec.json``: it is the user's own, and nothing is
+    known about it but what its reader checks. Raises ArtifactError.
+    """
+    path = Path(path)
+    spec, seal = path.with_name("spec.json"), _seal_of(path)
+    if spec.exists():
+        wanted = _read_spec(spec).get("checksums", {}).get(path.name)
+        record, own = spec, f", or, if the file is your own, write {{}} into {spec}"
+    else:
+        wanted = _told(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
+        record, own = seal, ""
+    if wanted is not None and wanted != _told(path, lambda: checksum(path)):
+        raise ArtifactError(
+            f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
+            f"it and run again{own}"
+        )
+
+
+def write_spec(path: str | Path, value: dict) -> None:
+    """Write a ``spec.json``: JSON values, and the checksum of the text that they make."""
+    with replacing(path) as part:
+        part.write_text(_with_checksum(value))
+
+
+def _read_spec(path: Path) -> dict:
+    """The content of a ``spec.json`` that is as it was made, or ``{}``. Raises ArtifactError."""
+    text = _told(path, lambda: path.read_text(encoding="utf-8"))
+    value = _told(path, lambda: json.loads(text))
+    if value == {}:
+        return value
+    if not isinstance(value, dict) or text != _with_checksum({k: v for k, v in value.items() if k != "checksum"}):
+        raise ArtifactError(
+            f"{path}: this file is not as it was made; put it back, or delete it and run again, or, if what lies "
+            "beside it is your own, write {} into it"
+        )
+    same_node(path, value.get("node"))
+    return value
+
+
+def _told(path: str | Path, read: Callable):
+    """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
+    if not Path(path).exists():
+        raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
+    try:
+        return read()
+    except ArtifactError:
+        raise
+    except Exception as error:
+        raise ArtifactError(
+            f"{path}: this file is damaged or not of the expected format ({type(error).__name__}: {reason(error)}); "
+            "delete it and run again"
+        ) from error
+
+
+def _seal_of(path: str | Path) -> Path:
+    return Path(path).with_name(f".{Path(path).name}.blake2b")
+
+
+def _with_checksum(value: dict) -> str:
+    """The text of a spec, in which its own checksum is that of the text without it."""
+
+    def text(of: dict) -> str:
+        return json.dumps(of, indent=1, sort_keys=True) + "\n"
+
+    own = hashlib.blake2b(text(value).encode(), digest_size=20).hexdigest()
+    return text({**value, "checksum": own})
+
+
+# ---------------------------------------------------------------- fields
 
 
 class Check:

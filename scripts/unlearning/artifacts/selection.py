@@ -1,4 +1,4 @@
-"""Which samples models memorise and which they do not: what a scenario may choose its target samples by."""
+"""Which samples models memorise; other scenarios choose their target samples by it."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from unlearning.artifacts.files import Check, read_arrays, write_arrays
 
 @dataclass(frozen=True)
 class Selection:
-    """``selection.npz``: verdicts on every sample of the data, bool [samples] each, and why.
+    """``selection.npz``: two verdicts on every sample of the data, bool [samples], and the ratio behind them.
 
     ``vulnerable``: an attack recognises it in most models that saw it; ``protected``: in most of them the attack
     cannot tell; no sample is both. ``ratio`` float64 [samples]: mean over the models that saw it of

@@ -1,6 +1,7 @@
 """Columnar files of scores and metrics: parquet and csv, the same bytes for the same content."""
 
 import csv
+import json
 import math
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from unlearning.artifacts.files import ArtifactError, Check, as_written, checked, node_of, replacing, same_node
+from unlearning.artifacts.files import ArtifactError, Check, checked, node_of, replacing, same_node
 
 ROLES = ("forget", "heldout", "retain", "test")
 METRIC_COLUMNS = ("attack", "metric", "setting", "value", "ci_low", "ci_high", "n", "note")
@@ -18,7 +19,7 @@ UNION_COLUMNS = ("study", "scenario", "protocol", "method", *METRIC_COLUMNS)
 
 
 class _NoPandas:
-    """A finder that says that pandas is not installed; pyarrow then does without it."""
+    """An import finder that hides pandas, which pyarrow imports if it is there."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -28,7 +29,7 @@ class _NoPandas:
 
 @contextmanager
 def light_arrow() -> Iterator[ModuleType]:
-    """pyarrow without pandas, which it would import on the first array it sees: a second of every job."""
+    """pyarrow without pandas, whose import would take a second of every job."""
     import pyarrow.parquet
 
     sys.meta_path.insert(0, _NoPandas)
@@ -38,17 +39,19 @@ def light_arrow() -> Iterator[ModuleType]:
         sys.meta_path.remove(_NoPandas)
 
 
-def write_scores(path: str | Path, columns: dict[str, np.ndarray]) -> None:
+def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[str, str] | None = None) -> None:
     """Write ``scores.parquet``.
 
     Columns of equal length: ``attack`` and ``form`` (str), ``model`` int32, ``index`` int32, ``role`` (str,
-    one of ROLES), ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool.
+    one of ROLES), ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool. ``failed``:
+    attack → why it has no scores.
     """
     with light_arrow() as arrow, replacing(path) as part:
         arrays = {name: arrow.array(values) for name, values in columns.items()}
         text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
         arrays |= {name: arrays[name].dictionary_encode() for name in text}
-        table = arrow.table(arrays).replace_schema_metadata({"node": node_of(path)})
+        said = {"node": node_of(path)} | ({"failed": json.dumps(failed, sort_keys=True)} if failed else {})
+        table = arrow.table(arrays).replace_schema_metadata(said)
         arrow.parquet.write_table(table, part, compression="zstd")
 
 
@@ -100,6 +103,16 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     return found
 
 
+def read_failures(path: str | Path) -> dict[str, str]:
+    """Attack → why ``scores.parquet`` has none of its scores. Raises ArtifactError."""
+
+    def read() -> dict[str, str]:
+        with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
+            return json.loads((file.schema_arrow.metadata or {}).get(b"failed", b"{}"))
+
+    return checked(path, read)
+
+
 def _text(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
@@ -117,11 +130,10 @@ def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...] = ME
 def read_rows(path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS) -> list[dict]:
     """Read tidy rows; value, ci_low and ci_high are floats (NaN if empty), n an int (0 if empty).
 
-    Raises ArtifactError for a missing column, a damaged file or a number that is none.
+    Raises ArtifactError for a missing column, a damaged file or a cell that is not a number.
     """
 
     def read() -> tuple[list[str], list[dict]]:
-        as_written(path)
         with Path(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             return list(reader.fieldnames or ()), list(reader)

@@ -20,8 +20,8 @@ class Options(Settings):
     default, the others are scikit-learn's) and of its ``scaler``; ``epochs``, ``batch_size`` and ``lr`` of the network.
 
     Beside the label the model sees ``features`` of a sample: log-probabilities, probabilities or the ``logits`` as they
-    are. ``balanced``: as many members as non-members, drawn at random, so that .5 is even odds; false: all there are.
-    ``rows``: at most so many of either side; null: all. Becker & Liebig 2022 (ART 1.9.1): ``nn`` on logits, no scaler,
+    are. ``balanced``: equally many members and non-members, drawn at random; false: all rows.
+    ``rows``: at most so many of each side; null: all. Becker & Liebig 2022 (ART 1.9.1): ``nn`` on logits, no scaler,
     not balanced, all rows.
     """
 
@@ -52,7 +52,7 @@ def score(logits, y, reference, options, rng):
 
 
 def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
-    """What ART is told that the model answered, float32 [n, classes]."""
+    """The model outputs that ART is given, float32 [n, classes]."""
     if kind == "logits":
         return np.asarray(logits, np.float32)
     log_p = signals.log_probabilities(logits)
@@ -73,12 +73,12 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     from art.estimators.classification import BlackBoxClassifier
 
     class Attack(MembershipInferenceBlackBox):
-        """Batches of the network's rows are cut at once: a third of the time, and the same rows in the same order."""
+        """ART's attack with batches sliced in one operation: a third of the time, same rows in the same order."""
 
         def _get_attack_dataset(self, f_1, f_2, label=None):
             return Rows(super()._get_attack_dataset(f_1, f_2, label))
 
-    # Nothing is asked of the classifier: every prediction is given.
+    # ART requires a classifier; its predictions are never used, because all are passed in.
     asked = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
     attack = Attack(
         asked, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
@@ -89,7 +89,7 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 
 class Rows:
-    """ART's data set of tensors x_1, x_2 and y, which a loader of torch may ask for many rows at once."""
+    """ART's data set of tensors x_1, x_2 and y, indexable by a list of rows."""
 
     def __init__(self, rows) -> None:
         self.columns = rows.x_1, rows.x_2, rows.y
@@ -106,12 +106,12 @@ class Rows:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """ART draws from the global generators of NumPy and torch: set them, and put them back afterwards."""
+    """Seed the global generators of NumPy and torch, from which ART draws, and restore them afterwards."""
     import torch
 
     state, threads = np.random.get_state(), torch.get_num_threads()
     np.random.seed(seed)
-    torch.set_num_threads(1)  # more would change the last bits of sums
+    torch.set_num_threads(1)  # more threads would change the last bits of sums
     try:
         with torch.random.fork_rng():
             torch.manual_seed(seed)

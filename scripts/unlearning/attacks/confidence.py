@@ -13,6 +13,6 @@ class Options(Settings):
 def score(logits, y, reference, options, rng):
     """Score phi = log p_y/(1 − p_y), which grows with p_y, so that thresholds, decisions and ROC are those of p_y.
 
-    p_y itself would round to 1 for the most confident samples and tie them.
+    p_y itself rounds to 1 for the most confident samples, which would tie them.
     """
     return thresholds.score(signals.phi, logits, y, reference, per_class=options.per_class)

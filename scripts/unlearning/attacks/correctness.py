@@ -7,7 +7,7 @@ from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
-    """Nothing to choose: the rule has no threshold and needs no reference."""
+    """No options: the rule has no threshold and needs no reference."""
 
 
 def score(logits, y, reference, options, rng):

@@ -13,11 +13,11 @@ class Options(Settings):
 
 
 def score(logits, y, reference, options, rng):
-    """Score Σ_c p_c log p_c in nats, the negative entropy: members have little of it."""
+    """Score Σ_c p_c log p_c in nats, the negative entropy, higher for members."""
     return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
 
 
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; the label plays no part."""
+    """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; independent of the label."""
     log_p = signals.log_probabilities(logits)
     return (np.exp(log_p) * log_p).sum(axis=-1)

@@ -1,6 +1,6 @@
 """The norm of a sample's gradient in all weights: a white-box attack (Nasr et al. 2019; Rezaei & Liu 2021).
 
-What a model was trained on lies near the bottom of its own loss: the gradient is small.
+Training brings members close to a minimum of the loss, where their gradients are small.
 """
 
 from typing import Literal
@@ -17,8 +17,8 @@ SMALLEST = np.finfo(np.float64).tiny
 
 
 class Options(Settings):
-    """``members``: on which side of non-members they lie, at ``small`` norms as after training, or where the reference
-    shows them, which is ``learned``: unlearning by ascent leaves them at large norms. ``per_class``: one threshold
+    """``members``: the side on which members lie: ``small`` norms, as after training, or ``learned`` from the reference
+    (unlearning by gradient ascent leaves them at large norms). ``per_class``: one threshold
     for each class; false: one for all.
     """
 

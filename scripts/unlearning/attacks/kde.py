@@ -21,7 +21,7 @@ class Options(Settings):
 def score(logits, y, reference, options, rng):
     """Score log f(phi | member) − log f(phi | non-member), in log space throughout; decision: above 0.
 
-    Far from every reference point the side with the wider bandwidth wins: kernel densities know no better.
+    Far from every reference point the side with the larger bandwidth has the larger density, a known limit of KDE.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 

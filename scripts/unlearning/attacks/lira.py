@@ -2,8 +2,7 @@
 
 The reference holds the same samples as the audited logits: column j of both is the same sample, and
 ``reference.member[m, j]`` says whether reference model m is "in" for it (trained on it, or trained on it and
-made to forget it), ``nonmember[m, j]`` whether it is "out". An audited model is never in its own reference:
-for one pool of models that is both, use ``leave_one_out``.
+made to forget it), ``nonmember[m, j]`` whether it is "out". An audited model is never in its own reference.
 """
 
 from statistics import NormalDist
@@ -67,7 +66,7 @@ def online(
     [reference models, samples]. Carlini et al. (2022), algorithm 1; densities floored as in
     ``density.gaussian``.
     """
-    inside, outside = (_gaussian(pool, mask, centre, spread, False) for mask in (member, nonmember))
+    inside, outside = (_gaussian(pool, mask, centre, spread) for mask in (member, nonmember))
     return density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
 
 
@@ -81,40 +80,12 @@ def offline(
 ) -> np.ndarray:
     """(phi − centre)/spread of the out Gaussian, float64 [audited models, samples]; arguments as ``online``.
 
-    The paper's one-sided score is Φ of this, 1 minus the p-value; Φ rounds to 1 beyond 8 and would tie there.
+    The paper's one-sided score is Φ of this (1 minus the p-value), which rounds to 1 beyond 8.
     """
-    middle, width = _gaussian(pool, nonmember, centre, spread, False)
+    middle, width = _gaussian(pool, nonmember, centre, spread)
     return (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
 
 
-def leave_one_out(
-    phi: np.ndarray,
-    member: np.ndarray,
-    nonmember: np.ndarray,
-    *,
-    mode: Literal["online", "offline"] = "online",
-    centre: Centre = "median",
-    spread: Spread = "per_sample",
-    minimum: int = 2,
-) -> np.ndarray:
-    """The score of every model of a pool with all others as its reference, float64 [models, samples].
-
-    ``phi`` float64, ``member`` and ``nonmember`` bool, all [models, samples]; row m equals ``online`` or
-    ``offline`` of model m with the pool without m. Raises ValueError for samples with fewer than ``minimum``
-    other models on a side.
-    """
-    per_sample.require(nonmember, minimum=minimum, side="non-member", leave_out=True)
-    middle, width = _gaussian(phi, nonmember, centre, spread, True)
-    if mode == "offline":
-        return (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
-    per_sample.require(member, minimum=minimum, side="member", leave_out=True)
-    inside = _gaussian(phi, member, centre, spread, True)
-    return density.gaussian(phi, *inside) - density.gaussian(phi, middle, width)
-
-
-def _gaussian(pool, mask, centre, spread, leave_out):
+def _gaussian(pool, mask, centre, spread):
     middle = per_sample.median if centre == "median" else per_sample.mean
-    return (
-        middle(pool, mask, leave_out=leave_out),
-        per_sample.spread(pool, mask, kind=spread, leave_out=leave_out),
-    )
+    return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)

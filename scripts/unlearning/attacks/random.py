@@ -1,4 +1,4 @@
-"""The control: scores and decisions drawn without looking; an attack must beat its spread."""
+"""Control: random scores and decisions; an attack must exceed the spread of these."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def score(logits, y, reference, options, rng: np.random.Generator):

@@ -1,9 +1,8 @@
-"""The relative attack: how many other samples z does x dominate in p(x|model)/p(x)? (Zarifzadeh et al. 2024)
+"""RMIA: the share of other samples z that x dominates in p(x|model)/p(x) (Zarifzadeh et al. 2024).
 
 The reference holds the same samples as the audited logits: column j of both is the same sample, and
 ``reference.member[m, j]`` says whether reference model m was trained on it, ``nonmember[m, j]`` whether it
-was not. An audited model is never in its own reference: for one pool of models that is both, use
-``leave_one_out``.
+was not. An audited model is never in its own reference.
 """
 
 from typing import Annotated, Literal
@@ -49,16 +48,6 @@ def score(logits, y, reference, options, rng):
         own = _score(pool, pool, reference.member, reference.nonmember, z, options, leave_out=True)
         beta = stats.best_threshold(value=own[rows], positive=reference.member[rows])
     return value, value >= beta
-
-
-def leave_one_out(log_p: np.ndarray, member: np.ndarray, nonmember: np.ndarray, *, options: Options) -> np.ndarray:
-    """The score of every model of a pool with all others as its reference, float64 [models, samples].
-
-    ``log_p`` float64 (log p_y), ``member`` and ``nonmember`` bool, all [models, samples]. Raises ValueError for
-    samples with fewer than ``minimum`` other models on a needed side.
-    """
-    z = _compared(nonmember, options.z)
-    return _score(log_p, log_p, member, nonmember, z, options, leave_out=True)
 
 
 def _compared(nonmember: np.ndarray, z: str) -> np.ndarray:

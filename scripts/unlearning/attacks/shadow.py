@@ -1,4 +1,4 @@
-"""A classifier that learns from the outputs of shadow models who was a member (Shokri et al. 2017)."""
+"""A classifier of membership, trained on the outputs of shadow models (Shokri et al. 2017)."""
 
 import warnings
 from typing import Literal

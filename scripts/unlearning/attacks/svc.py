@@ -31,7 +31,7 @@ def score(logits, y, reference, options, rng):
     n = min(options.rows, *map(len, sides))
     chosen = np.concatenate([rng.permutation(side)[:n] for side in sides])
     model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(chosen[:, None], np.arange(2 * n) < n)
-    # kernels this wide are polynomials of degree 40 on [0, 1] to 1e-12: 41 calls instead of one for every row
+    # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])
     value = signals.per_model(lambda z, label: distance(confidence(z, label)), logits, y)
     return value, value > 0

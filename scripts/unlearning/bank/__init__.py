@@ -1,1 +1,1 @@
-"""N models trained and edited together, each as if it were alone: engines, loop, private training, curvature."""
+"""N models, trained and edited together yet independent of each other: engines, loop, private training, curvature."""

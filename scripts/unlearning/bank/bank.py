@@ -8,7 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unlearning.artifacts.files import ArtifactError, checked, node_of, replacing, same_node
+from unlearning.artifacts.files import (
+    ArtifactError,
+    FailedError,
+    NotFiniteError,
+    checked,
+    node_of,
+    replacing,
+    same_node,
+)
 from unlearning.bank import lanes
 from unlearning.bank.engine import State
 from unlearning.bank.fitting import Fit, Penalty
@@ -18,8 +26,11 @@ from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.randomness.keyed import seed_of
 
-#: What the names of recorded updates start with in a file.
+#: Prefix of recorded updates in models.safetensors.
 UPDATE = "update/"
+
+#: The names in a file that says why there are no models.
+FAILURE = {"part", "why"}
 
 
 class Bank(Models):
@@ -51,7 +62,7 @@ class Bank(Models):
     # ------------------------------------------------------------------ training
 
     def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
-        """Follow the bank's recipe on ``rows``; originals, retrained and shadow models all come this way.
+        """Train by the bank's recipe on ``rows``; used for originals, retrained and shadow models alike.
 
         ``record`` bool [models, samples] keeps the sum of the updates that touched a recorded sample as
         ``updates``, and returns it. Raises ValueError for a recipe with DP and ``record``.
@@ -86,7 +97,7 @@ class Bank(Models):
         """Train every model.
 
         An epoch runs the ``passes`` in order: a Stream alone, or several that step together (one batch of
-        each per step; the first decides how many steps, the others start over when they end). They share
+        each per step; the first sets the number of steps, the others are cycled). They share
         one ``optimiser``, or have one each. Sample order is keyed by ``purpose``. ``training`` False freezes
         batch-norm statistics. ``only`` names the parameters that move (default all); ``mask`` bool [models, …]
         the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
@@ -107,15 +118,15 @@ class Bank(Models):
         return [name for name in self.parameters if name.startswith(f"{self.model.head}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Draw the final layer anew, each model from its own seed."""
+        """Reinitialise the final layer, each model from its own seed."""
         for m, seed in enumerate(self.seeds):
             fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
             for name in self.head:
                 self.parameters[name][m] = fresh[name].detach().to(self.device)
 
     def reset(self, purpose: str | None) -> None:
-        """Start over: new seeds that depend on the old ones and ``purpose`` (None: the old ones), initial weights
-        of these seeds, no record."""
+        """Reinitialise all weights, seeded by the old seeds and ``purpose`` (None: the old seeds); recorded
+        updates are dropped."""
         seeds = self.seeds if purpose is None else [seed_of(seed, purpose) for seed in self.seeds]
         fresh = Bank.create(self.build, self.x[:1].cpu().numpy(), np.zeros(1, np.int64), seeds, dtype=self.dtype)
         self.seeds, self.updates, self.privacy = seeds, None, None
@@ -138,7 +149,7 @@ class Bank(Models):
         self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
 
     def copy(self) -> "Bank":
-        """The same models, free to be changed."""
+        """A deep copy of the models."""
         other = copy.copy(self)
         other.parameters = {k: v.clone() for k, v in self.parameters.items()}
         other.buffers = {k: v.clone() for k, v in self.buffers.items()}
@@ -155,7 +166,7 @@ class Bank(Models):
         return other
 
     def frozen(self) -> "Teacher":
-        """The models as they are now, to be asked during later training."""
+        """A frozen copy of the models, such as a teacher in distillation."""
         return Teacher(self)
 
     # ------------------------------------------------------------------ files
@@ -174,7 +185,7 @@ class Bank(Models):
     def load(self, path: str | Path) -> None:
         """Take weights and recorded updates from ``models.safetensors``.
 
-        Raises ArtifactError that names file and tensor; the bank is then as it was.
+        Raises ArtifactError that names file and tensor; the bank is unchanged then.
         """
         stored = read_models(path)
         shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
@@ -193,7 +204,7 @@ class Bank(Models):
                 raise ArtifactError(f"{path}: tensor {name!r} belongs to another model; delete the file and run again")
             wrong = int((~value.isfinite()).sum())
             if wrong:
-                raise ArtifactError(
+                raise NotFiniteError(
                     f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
                     "file is damaged: choose a smaller lr, or delete the file and run again"
                 )
@@ -204,15 +215,28 @@ class Bank(Models):
 
 
 def read_models(path: str | Path) -> State:
-    """All tensors of a safetensors file. Raises ArtifactError if it is missing, damaged or another node's."""
+    """All tensors of a safetensors file. Raises FailedError if it says that models were not made, and ArtifactError if
+    it is missing, damaged or another node's."""
     from safetensors import safe_open
 
     def read() -> State:
         with safe_open(path, "pt") as file:
             same_node(path, (file.metadata() or {}).get("node"))
+            if set(file.keys()) == FAILURE:
+                raise FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
     return checked(path, read)
+
+
+def write_failure(path: str | Path, part: str, why: str) -> None:
+    """Write that there are no models, and why: see `FailedError`."""
+    from safetensors.torch import save_file
+
+    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
+               (("part", part), ("why", why))}  # fmt: skip
+    with replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"node": node_of(path)})
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:

@@ -1,9 +1,9 @@
 """Gradients, squared gradients and their norms of one model, in evaluation mode.
 
 For networks made of linear layers the squared per-sample gradients need no per-sample tensor: with layer
-inputs a and output gradients g, Σ_n (g_n a_nᵀ)² = (g∘g)ᵀ(a∘a), and ‖g_n a_nᵀ‖² = ‖g_n‖²‖a_n‖². For all
-others every sample gets weights of its own. torch.func.grad is not used: it imports the compiler, which
-takes seconds, and would run the network again for every label.
+inputs a and output gradients g, Σ_n (g_n a_nᵀ)² = (g∘g)ᵀ(a∘a), and ‖g_n a_nᵀ‖² = ‖g_n‖²‖a_n‖². For other
+networks the weights are expanded per sample. torch.func.grad is not used: it imports torch's compiler, which
+takes seconds, and would repeat the forward pass for every label.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from unlearning.bank.engine import State, linear_layers
 
-#: Rows that are worked on at once: for a chain of linear layers, for gradients of means, for other networks.
+#: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
 CHAIN, MEAN, OTHER = 1024, 256, 16
 
 
@@ -62,13 +62,13 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def _gradients(loss: Tensor, of: State) -> State:
-    """∂ loss/∂ each of ``of``; the graph stays, for the next label."""
+    """∂ loss/∂ each of ``of``; the graph is kept for the next label."""
     found = torch.autograd.grad(loss, list(of.values()), retain_graph=True, allow_unused=True, materialize_grads=True)
     return dict(zip(of, found, strict=True))
 
 
 def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs (weight [rows], label [rows]) whose squared gradients add up to the wanted Fisher."""
+    """Pairs (weight [rows], label [rows]) whose weighted squared gradients sum to the Fisher information."""
     if labels == "observed":
         yield torch.ones_like(logits[:, 0]).detach(), y
         return
@@ -78,7 +78,7 @@ def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[T
 
 
 def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterator[tuple[State, State, Tensor, Tensor]]:
-    """Part by part: inputs and outputs of every linear layer by its name, the logits, the labels."""
+    """By chunks: inputs and outputs of every linear layer by name, logits, labels."""
     for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
         inputs, outputs, out = {}, {}, part
         for name, layer in linear_layers(model):
@@ -94,7 +94,7 @@ def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterato
 def _per_sample(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
 ) -> Iterator[tuple[State, Tensor, Tensor]]:
-    """Part by part: weights [rows, …] of which every sample has its own, the logits, the labels."""
+    """By chunks: weights expanded per sample [rows, …], logits, labels."""
     run = vmap(lambda p, v: functional_call(model, {**p, **buffers}, (v.unsqueeze(0),)).squeeze(0))
     for part, label in zip(x.split(OTHER), y.split(OTHER), strict=True):
         own = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}

@@ -1,4 +1,4 @@
-"""What this machine has, and which of it a job may take."""
+"""The GPUs of this machine, and which of them a job uses."""
 
 import fcntl
 import itertools
@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import TextIO
 
 DEVICES = Path("/dev")
-NO_DEVICE = ("", "-1", "NoDevFiles")  # the last is SLURM's word
+NO_DEVICE = ("", "-1", "NoDevFiles")  # the last is how SLURM says none
 
-#: Locked files that say which GPU this process has taken; the system lets go of them when it ends, however it ends.
+#: Locked files that mark the GPU this process claims; the system releases the locks however the process ends.
 _claimed: list[TextIO] = []
 
 
 def visible(devices: Path = DEVICES) -> list[str]:
     """NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them, without importing torch.
 
-    Where that variable is set, by a cluster or by hand, it decides. CUDA, too, ignores all that follows a name
-    that is none.
+    If that variable is set, it decides. As in CUDA, everything after an invalid name is ignored.
     """
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
@@ -35,11 +34,11 @@ def gpus(devices: Path = DEVICES) -> int:
 
 
 def claim_gpu(devices: Path = DEVICES) -> None:
-    """Keep this process, and what it starts, to the GPU that fewest other jobs of this user have claimed.
+    """Restrict this process and its children to the GPU with the fewest claims by other jobs of this user.
 
-    Snakemake counts GPUs but hands out none. As long as there are no more jobs than GPUs, each has one to itself; more
-    of them share evenly. To be called before CUDA is initialised, which reads CUDA_VISIBLE_DEVICES once. The claim
-    ends with the process. Does nothing where there is no choice. Raises ValueError if claims cannot be written.
+    Snakemake counts GPUs but does not assign them. Up to as many jobs as GPUs have one each; more jobs share evenly.
+    To be called before CUDA is initialised, which reads CUDA_VISIBLE_DEVICES once. The claim ends with the process.
+    Does nothing with fewer than two GPUs. Raises ValueError if claims cannot be written.
     """
     choice = visible(devices)
     if len(choice) < 2:
@@ -62,19 +61,19 @@ def claim_gpu(devices: Path = DEVICES) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else counts or makes claims meanwhile."""
+    """Hold the lock under which claims are counted and made."""
     with (folder / "door").open("w") as door:
         fcntl.flock(door, fcntl.LOCK_EX)
         yield
 
 
 def _prefix(name: str) -> str:
-    """Of the claims' files; a device may be called MIG-GPU-…/1/0."""
+    """Prefix of the names of claim files; a device may be called MIG-GPU-…/1/0."""
     return f"{name.replace('/', '_')}."
 
 
 def _claims(folder: Path, name: str) -> int:
-    """How many living processes claim a GPU; what dead ones left is removed."""
+    """How many living processes claim a GPU; files of dead ones are removed."""
     living = 0
     for path in folder.glob(f"{_prefix(name)}*"):
         with path.open() as claim:

@@ -1,8 +1,7 @@
-"""How one step of many models runs: stacked in one set of tensor operations, or one model after the other.
+"""One step of many models: stacked in one set of tensor operations, or one model after the other.
 
-Both engines take the same arguments and give the same numbers up to floating-point rounding. The stacked
-one wins where a step is too small to keep the processor busy (a small MLP on a CPU: four times), the serial
-one where a single model fills the caches (convolutions on a CPU).
+Both engines take the same arguments and agree up to floating-point rounding. Stacking is faster where a step is
+small (four times for a small MLP on a CPU), serial where one model fills the caches (convolutions on a CPU).
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from torch.func import functional_call, vmap
 State = dict[str, Tensor]
 
 
-#: Bytes at whose multiples each model's numbers start, so that matrix kernels treat all models alike.
+#: Alignment in bytes of each model's numbers, so that matrix kernels give the same bits for all models.
 LINE = 64
 
 
@@ -36,7 +35,7 @@ def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor) 
 
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """Convolutions on a GPU that give the same bits whenever they are asked, for readings that are compared."""
+    """Deterministic convolutions on a GPU, for logits that are compared."""
     cudnn = torch.backends.cudnn
     before = cudnn.benchmark, cudnn.deterministic
     cudnn.benchmark, cudnn.deterministic = False, True
@@ -96,8 +95,8 @@ class Stacked:
         self.model, self.width, self.layers = model, width, linear_layers(model)
 
     def groups(self, models: int) -> list[list[int]]:
-        """Model numbers that are trained together. A lone model is doubled by a ghost of itself, because a
-        width of one takes other kernels, whose last bits differ."""
+        """Model numbers that are trained together. A single model is padded with a copy of itself (a ghost), because
+        a width of one uses other kernels, whose last bits differ."""
         groups = [list(range(i, min(i + self.width, models))) for i in range(0, models, self.width)]
         return [group if len(group) > 1 else group * 2 for group in groups]
 
@@ -129,7 +128,7 @@ class Serial:
     def forward(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
         """``x`` [1, batch, …] → logits [1, batch, classes]."""
         own = {name: value[0] for name, value in parameters.items()}
-        # A view, so that running statistics are updated where they are kept.
+        # Views, so that running statistics are updated in place.
         statistics = {name: value[0] for name, value in buffers.items()}
         return forward_one(self.model, own, statistics, images_last(x[0])).unsqueeze(0)
 
@@ -143,8 +142,8 @@ def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stac
     """The engine for ``model``: ``stacked``, ``serial``, or by cost (``auto``).
 
     Measured on CPUs: a chain of linear layers below about 100,000 weights gains a factor of four from
-    stacking; larger ones leave the cache, and convolutions gain nothing. On a GPU such a chain is bound by the
-    start of its kernels at any size, so that all models of a job step together.
+    stacking; larger ones exceed the cache, and convolutions gain nothing. On a GPU such a chain is bound by kernel
+    launches at any size, so all models of a job are stacked.
     """
     on_gpu = torch.device(device).type == "cuda"
     if backend == "auto":

@@ -1,4 +1,4 @@
-"""The loop in which the models of a bank learn: epochs of passes over streams, one step after the other."""
+"""The training loop of a bank: epochs of passes over streams of batches."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from unlearning.bank.models import Models
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Order, Stream
 
-#: What a penalty is: (parameters, epoch) → one value per model.
+#: (parameters, epoch) → one value per model, added to the loss.
 Penalty = Callable[[State, int], Tensor]
 
 
 @dataclass
 class Fit:
-    """One call of `Bank.fit`; the fields are its arguments, all passes spelled out as tuples of streams."""
+    """One call of `Bank.fit`; the fields are its arguments, with every pass as a tuple of streams."""
 
     bank: Models
     passes: tuple[tuple[Stream, ...], ...]
@@ -45,13 +45,13 @@ class Fit:
         return self.recorded
 
     def taken(self, group: list[int]) -> tuple[State, State]:
-        """Copies of the group's parameters, of which the moving ones ask for gradients, and of its buffers."""
+        """Copies of the group's parameters, with gradients for those that are trained, and of its buffers."""
         moving = set(self.bank.parameters if self.only is None else self.only)
         leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
         return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
 
     def put(self, group: list[int], leaves: State, buffers: State) -> None:
-        """Give the bank what became of the group."""
+        """Write the group's parameters and buffers back to the bank."""
         for own, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
             for k, v in trained.items():
                 own[k][group] = v.detach()

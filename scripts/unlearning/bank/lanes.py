@@ -1,8 +1,8 @@
 """Plain training on a GPU: several models in flight, and a step of each is one replay of a recorded CUDA graph.
 
-A step of a small network costs the processor more to ask for than the GPU to do, and a single network leaves
-gaps between its kernels. So each group of models has a lane, which is a stream of work with its own recorded
-step, and the lanes are served in turn. What a model becomes does not depend on the other lanes.
+Launching the kernels of a small network's step takes longer than running them, and a single network leaves gaps
+between kernels. So each group of models has a lane: a CUDA stream with its own recorded step; lanes are served in
+turn. A model does not depend on the other lanes.
 """
 
 import os
@@ -16,7 +16,7 @@ from unlearning.bank.fitting import Fit
 from unlearning.bank.streams import Order, fit_labels
 from unlearning.bank.updates import RecordedSGD
 
-#: Steps before a recording, so that every library has chosen its kernels and made its workspaces.
+#: Warm-up steps before a recording, in which libraries choose kernels and allocate workspaces.
 WARM_UP = 3
 
 
@@ -30,7 +30,7 @@ def suits(fit: Fit) -> bool:
 
 
 def in_flight() -> int:
-    """How many groups train at once; UNLEARNING_IN_FLIGHT overrides."""
+    """Groups that train at once; UNLEARNING_IN_FLIGHT overrides."""
     return max(int(os.environ.get("UNLEARNING_IN_FLIGHT", "4")), 1)
 
 
@@ -50,15 +50,15 @@ def run(fit: Fit) -> None:
 
 
 class Lane:
-    """One group of models under way. ``rows`` int64 [n, b] and ``jitter`` uint8 [n, b, 3] are where a recorded step
-    finds its batch."""
+    """One group of models in training. A recorded step reads its batch from ``rows`` int64 [n, b] and ``jitter`` uint8
+    [n, b, 3]."""
 
     def __init__(self, fit: Fit, group: list[int]) -> None:
         self.fit, self.group, self.bank = fit, group, fit.bank
         self.stream, optimiser, device = fit.passes[0][0], fit.optimiser, fit.bank.device
         self.leaves, self.buffers = fit.taken(group)
         on_gpu = torch.device(device).type == "cuda"
-        # The GPU's kernel takes a rate in single precision only.
+        # The GPU's kernel takes a float32 rate only.
         self.rate = torch.zeros((), device=device, dtype=torch.float32 if on_gpu else torch.float64)
         self.optimiser = RecordedSGD(
             [v for v in self.leaves.values() if v.requires_grad], self.rate,
@@ -83,7 +83,7 @@ class Lane:
             self.index, self.shifts = self.order.whole()
 
     def advance(self, step: int) -> None:
-        """The next batch: by the recorded step if it is a full one."""
+        """Train on the next batch: by the recorded step if the batch is full."""
         size = self.order.batch_size
         part = slice(step * size, (step + 1) * size)
         with self._queued():
@@ -107,20 +107,20 @@ class Lane:
         self.optimiser.step()
 
     def finish(self) -> None:
-        """Wait for the lane and give the bank its models."""
+        """Wait for the lane and write its models to the bank."""
         if self.queue is not None:
             self.queue.synchronize()
         self.fit.put(self.group, self.leaves, self.buffers)
 
     def _recorded(self) -> Callable[[], None]:
-        """What repeats the step on whatever ``rows`` and ``jitter`` hold; the weights are left as they were."""
+        """A function that replays the step on ``rows`` and ``jitter``; recording leaves the weights unchanged."""
         if self.queue is None:
             return lambda: self.step(self.rows, self.jitter)
         held = [*self.leaves.values(), *self.buffers.values(), *self.optimiser.velocity]
         before = [value.detach().clone() for value in held]
         for _ in range(WARM_UP):
             self.step(self.rows, self.jitter)
-        self.optimiser.zero_grad()  # so that the recording has gradients of its own
+        self.optimiser.zero_grad()  # so that the recording allocates its own gradients
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=self.queue):
             self.step(self.rows, self.jitter)

@@ -1,13 +1,12 @@
-"""Losses of one model or of many at once: leading dimensions are free, one value per sample comes back."""
+"""Losses of one model or of many: any leading dimensions, one value per sample."""
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """−log p(label). ``logits`` [..., batch, classes], ``labels`` int64 [..., batch] → [..., batch]."""
-    # Half the time of functional.cross_entropy on a CPU when classes are few.
+    # Twice as fast as functional.cross_entropy on a CPU when classes are few.
     return logits.logsumexp(-1) - logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
 
 
@@ -16,10 +15,3 @@ def distillation(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> T
     student = functional.log_softmax(logits / temperature, -1)
     target = functional.log_softmax(teacher / temperature, -1)
     return temperature**2 * (target.exp() * (target - student)).sum(-1)
-
-
-def phi(logits: Tensor, labels: Tensor) -> Tensor:
-    """Logit-scaled confidence z_y − log Σ_{c≠y} exp z_c: [..., batch, classes] → [..., batch]."""
-    own = logits.gather(-1, labels.unsqueeze(-1))
-    others = logits.scatter(-1, labels.unsqueeze(-1), -torch.inf)
-    return own.squeeze(-1) - others.logsumexp(-1)

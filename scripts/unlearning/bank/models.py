@@ -1,6 +1,6 @@
-"""Models of one architecture as stacked tensors, and the data they live on: their state, and what is read of them.
+"""Models of one architecture as stacked tensors with their data: state, logits and gradients.
 
-A model's numbers do not depend on who shares its batch: initial weights, sample order, augmentation and
+A model's numbers do not depend on the other models of its batch: initial weights, sample order, augmentation and
 noise come from generators keyed by the model's own seed (`randomness.keyed`), never from a shared stream.
 """
 
@@ -18,7 +18,7 @@ from unlearning.bank.streams import Batch, Rows, crop_and_flip
 
 
 class Models:
-    """Stacked models and the data they live on.
+    """Stacked models and their data.
 
     ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model; ``x`` the
     samples [samples, …] (uint8 is scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models
@@ -60,7 +60,7 @@ class Models:
         """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps."""
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x)
-        # A cached cast would outlive the step when steps are recorded and replayed.
+        # No cache: a cached cast would be reused when recorded steps are replayed.
         with torch.autocast(torch.device(self.device).type, torch.bfloat16, cache_enabled=False):
             return self.engine.forward(parameters, buffers, x).to(self.dtype)
 
@@ -77,7 +77,7 @@ class Models:
         return Batch(x=x, labels=labels, rows=rows, models=models)
 
     def _at(self, models: list[int]) -> Tensor:
-        """Model numbers as an index [n, 1]; kept on the device, where copies would stop the queue."""
+        """Model numbers as an index [n, 1]; kept on the device, because a copy would synchronise."""
         key = tuple(models)
         if key not in self._places:
             self._places[key] = torch.tensor(models, device=self.device)[:, None]
@@ -92,7 +92,7 @@ class Models:
     def state(self, model: int) -> tuple[State, State]:
         """Copies of the parameters and buffers of one model.
 
-        Copies, because the last bits of a matrix product depend on where in memory its factors lie.
+        Copies, because the last bits of a matrix product depend on the alignment of its factors.
         """
         parameters = {k: v[model].clone() for k, v in self.parameters.items()}
         return parameters, {k: v[model].clone() for k, v in self.buffers.items()}
@@ -117,7 +117,7 @@ class Models:
         return np.stack(out)
 
     def extract(self, model: int) -> nn.Module:
-        """One model as a module of its own, which shares nothing with the bank."""
+        """One model as a module that shares no memory with the bank."""
         module = copy.deepcopy(self.model)
         parameters, buffers = self.state(model)
         module.load_state_dict({**parameters, **buffers})

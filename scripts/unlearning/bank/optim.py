@@ -9,8 +9,8 @@ from unlearning.plugins.settings import Settings
 
 
 class Optimiser(Settings):
-    """How weights move. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×``lr_decay`` at each of
-    the ``milestones`` (0-based epochs)."""
+    """Optimiser and learning rate. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×``lr_decay`` at
+    each of the ``milestones`` (0-based epochs)."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     lr: float = Field(0.1, ge=0)
@@ -30,7 +30,7 @@ class Optimiser(Settings):
         return self.lr
 
     def build(self, parameters: list):
-        """What moves stacked ``parameters``; every update is elementwise, hence per model."""
+        """The optimiser of stacked ``parameters``; every update is elementwise, hence per model."""
         from unlearning.bank import updates
 
         kinds = {"sgd": updates.SGD, "adam": updates.Adam, "adamw": updates.AdamW, "rmsprop": updates.RMSprop}

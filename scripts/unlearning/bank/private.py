@@ -1,8 +1,8 @@
 """DP-SGD (Abadi et al. 2016) for every model of a bank; clipping, noise and accounting are Opacus' own.
 
-Of Opacus' modes, ghost clipping (Li et al. 2022) is the fastest for linear layers, and it never holds every
-sample's gradient of all layers at once. Batches are gathered by index: a DataLoader would cost more than
-the step. Importing Opacus takes seconds, hence only a recipe with a privacy budget imports this file.
+Ghost clipping (Li et al. 2022) is Opacus' fastest mode for linear layers, and never holds the per-sample gradients
+of all layers at once. Batches are gathered by index, which is cheaper than a DataLoader. Importing Opacus takes
+seconds, so only a recipe with a privacy budget imports this file.
 """
 
 import copy
@@ -33,8 +33,8 @@ def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
     gradient of the cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch. Sampling,
     augmentation and noise are keyed by the model's seed. Sets ``bank.privacy``: what the training of each
     model spent (epsilon, delta; Rényi accounting, one sample added or removed) and how (noise_multiplier,
-    max_grad_norm, sample_rate, steps). Raises ValueError for a model that Opacus cannot train, batch
-    normalisation above all, and for a budget out of reach.
+    max_grad_norm, sample_rate, steps). Raises ValueError for a model that Opacus cannot train, such as
+    one with batch normalisation, and for a budget that no noise meets.
     """
     refuse(bank.model)
     per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
@@ -51,7 +51,7 @@ def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
 
 
 def steps_per_epoch(samples: int, batch_size: int) -> int:
-    """As many as a pass in order would take; the sampling rate is its inverse."""
+    """⌈k/batch_size⌉; the sampling rate is its inverse."""
     return -(-samples // batch_size)
 
 
@@ -61,7 +61,7 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
     Raises ValueError if no noise is enough.
     """
     try:
-        with warnings.catch_warnings():  # The search starts far off, where the accountant's orders end.
+        with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
             warnings.filterwarnings("ignore", "Optimal order is")
             return get_noise_multiplier(
                 target_epsilon=privacy.epsilon, target_delta=privacy.delta, sample_rate=sample_rate, steps=steps,
@@ -75,7 +75,7 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
 
 
 def refuse(model: nn.Module) -> None:
-    """Raises ValueError if the samples of a batch influence each other, or Opacus has no gradients for a layer."""
+    """Raise ValueError if samples of a batch interact (batch normalisation), or Opacus cannot handle a layer."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
         raise ValueError(
             "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
@@ -88,11 +88,11 @@ def refuse(model: nn.Module) -> None:
 
 
 def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccountant:
-    """Take all steps of all models at noise multiplier ``noise``; returns the account of one, all are equal."""
-    model = copy.deepcopy(bank.model).train()  # The hooks stay on the copy.
+    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
+    model = copy.deepcopy(bank.model).train()  # Opacus leaves hooks on the copy only.
     hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
     with warnings.catch_warnings():
-        # True of the first layer, and harmless: a gradient with respect to the data is not needed.
+        # This warning is about the first layer: gradients with respect to the data are not needed.
         warnings.filterwarnings("ignore", "Full backward hook is firing")
         for m in range(len(bank)):
             parameters, buffers = bank.state(m)
@@ -126,7 +126,7 @@ def _train_one(
         optimiser.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs)
         if len(x):
             criterion(model(x), labels).backward()
-        else:  # Poisson sampling may draw nobody: the step is noise alone.
+        else:  # Poisson sampling may draw no sample: the step is noise only.
             optimiser.zero_grad()
             for parameter in parameters:
                 parameter.grad = torch.zeros_like(parameter)
@@ -153,9 +153,9 @@ def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[
 
 
 class Steps:
-    """The recipe's optimiser in the shape that Opacus wraps: groups that hold parameters, torch's zero_grad.
+    """The recipe's optimiser with the interface that Opacus wraps: param_groups and zero_grad.
 
-    torch.optim's own classes would import torch's compiler, a second or two.
+    torch.optim's own classes import torch's compiler, which takes a second or two.
     """
 
     def __init__(self, recipe: Recipe, parameters: list[nn.Parameter]) -> None:

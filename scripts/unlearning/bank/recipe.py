@@ -1,4 +1,4 @@
-"""How a model is trained: the recipe of originals and, unchanged, of retrained and shadow models."""
+"""How a model is trained: one recipe for originals, retrained and shadow models."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Which rows a step reads: each model's own samples in its own order, drawn by name."""
+"""The rows of each step: each model's own samples, in an order keyed by its seed and the purpose."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -43,14 +43,14 @@ class Rows:
         return Rows(np.concatenate([self.index, other.index], 1))
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
-        """``k`` of each model's rows without repetition, drawn by the model's own seed, or all if there are fewer."""
+        """``k`` of each model's rows without replacement, drawn by the model's seed; all if there are fewer."""
         draws = [generator(seed, purpose).permutation(len(self))[:k] for seed in seeds]
         return Rows(np.take_along_axis(self.index, np.stack(draws), 1))
 
 
 @dataclass
 class Batch:
-    """What a loss sees at one step; the leading dimension runs over the models of the group.
+    """Input of a loss at one step; the leading dimension runs over the models of the group.
 
     ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
     ``models`` the numbers of the models in the bank, ``epoch`` counted from 0, ``first`` the batch of the
@@ -76,7 +76,7 @@ class Stream:
     """Rows, and the loss of a batch of them.
 
     ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
-    Without a loss (None) the batch only lends its logits to the later streams of the step. ``epochs`` ends
+    Without a loss (None) the batch only provides logits to the later streams of the step. ``epochs`` ends
     the stream early.
     """
 
@@ -137,6 +137,6 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     columns = torch.arange(width, device=x.device).expand(len(draws), width)
     columns = draws[:, 1:2] + torch.where(draws[:, 2:] == 1, width - 1 - columns, columns)
     sample = torch.arange(len(draws), device=x.device)[:, None, None]
-    # Indices on both sides of the slice move the channels to the end.
+    # NumPy-style indexing around a slice moves the channels to the end.
     moved = flat[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
     return moved.reshape(x.shape)

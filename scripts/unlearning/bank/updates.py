@@ -1,9 +1,8 @@
 """Optimiser steps through torch's own functional kernels.
 
-The classes of torch.optim import torch's compiler on first use, nearly five seconds of every process that
-trains; these call the same kernels (torch.optim.sgd.sgd and its kin) and keep the state themselves.
-Foreach, not fused: the fused kernels treat the last few elements of a tensor differently, so that a model's
-bits would depend on its place in the stack.
+The classes of torch.optim import torch's compiler on first use, which takes nearly five seconds per process; these
+call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. Foreach, not fused: fused kernels treat
+the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
 """
 
 import torch
@@ -15,7 +14,7 @@ from torch.optim.sgd import sgd
 
 
 class Updates:
-    """Moves ``parameters`` by their gradients; the learning rate is ``param_groups[0]["lr"]``."""
+    """Base of the optimisers; the learning rate is ``param_groups[0]["lr"]``."""
 
     def __init__(self, parameters: list[Tensor], *, lr: float, momentum: float, weight_decay: float) -> None:
         self.parameters = parameters
@@ -23,7 +22,7 @@ class Updates:
         self.momentum, self.weight_decay = momentum, weight_decay
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
@@ -101,14 +100,14 @@ class RMSprop(Updates):
 
 
 class RecordedSGD(Updates):
-    """SGD whose learning rate ``rate`` is a tensor [], so that a recorded step follows a schedule when replayed."""
+    """SGD whose learning rate ``rate`` is a tensor [], so that a recorded step follows a schedule."""
 
     def __init__(self, parameters: list[Tensor], rate: Tensor, **settings: float) -> None:
         super().__init__(parameters, lr=0.0, **settings)
         self.rate, self.velocity = rate, self._zeros()
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        # From a velocity of zero the first step is the same as from none, without dampening.
+        # Without dampening, a first step from zero velocity equals torch's first step.
         velocity = [self.velocity[i] if self.momentum else None for i in at]
         sgd(
             parameters, gradients, velocity, fused=True, lr=self.rate, momentum=self.momentum,

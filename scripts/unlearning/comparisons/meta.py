@@ -1,7 +1,7 @@
-"""Measuring the metrics: what each metric is worth, read from the same models as all the others.
+"""Meta-evaluation: what each metric is worth, on the same models as all others.
 
-Properties (after Tu, Hu & Ma 2024, §4.3–4.4, and what evaluation of evaluations asks for elsewhere):
-grounding, does retraining come out as perfect; separation, how far retraining lies from doing nothing; power, how
+Properties (after Tu, Hu & Ma 2024, §4.3–4.4):
+grounding, does retraining read as perfect; separation, how far retraining lies from doing nothing; power, how
 many pairs of methods are told apart; agreement, does another seed or another size of the data rank the methods
 alike; monotonicity, does the value fall as the privacy budget grows; and cost, how many models must be made.
 """
@@ -18,14 +18,14 @@ from unlearning.comparisons.compared import Compared, Made, metrics, models
 from unlearning.plugins.declarations import Quantity
 from unlearning.stats import Estimate, empty
 
-#: What tells one draw of memberships or of initial weights from another in a row's setting.
+#: Parts of a row's setting that number draws of memberships or of initial weights.
 SEEDS = {"pair", "model"}
 
-#: Test accuracy missing to retraining from which a model counts as broken, if the whole interval lies above: what a
-#: user would notice, and far more than forgetting itself costs.
+#: Loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above: far
+#: more than forgetting itself costs.
 BROKEN = 0.10
 
-#: Methods that are yardsticks, not contestants.
+#: Reference methods, which are not ranked.
 CONTROLS = ("retrain_control",)
 
 

@@ -1,7 +1,7 @@
-"""Data: one file per source, read into one layout, then reduced and relabelled by recorded choices.
+"""Data: one file per source, read into one layout; then subsets and label noise as the study asks.
 
 A source is a file with ``Options`` and ``load(options, root) -> Source``, found by its name (`plugins.registry`) or
-given as one of the user's own. ``prepare`` makes every choice that a study may name.
+given by the study. ``prepare`` applies the fields of `study.schema.DataChoice`.
 """
 
 import hashlib
@@ -89,8 +89,8 @@ def prepare(
 
     ``label_noise``: the share of the training labels that is randomised, met to the nearest sample. A
     randomised label is uniform over all classes (``any``: with C classes, 1/C of them stay as they were) or
-    over all but the true one (``other``). Whether a sample is hit before another, and the label it would
-    get, depend on ``label_noise_seed`` alone, so a smaller share hits a subset. Test labels stay clean.
+    over all but the true one (``other``). The order in which samples are chosen, and their new labels, depend
+    on ``label_noise_seed`` alone, so a smaller share relabels a subset. Test labels stay clean.
 
     ``greyscale``: ITU-R 601 luma in place of RGB, rounded as Pillow does. ``interleaved`` first reads the
     bytes of the channel-last image as if channels came first: what the published code of Becker and

@@ -10,7 +10,7 @@ from unlearning.plugins.settings import Settings
 
 class Options(Settings):
     """``data_dir``: a folder as torchvision lays it out, relative to the working directory; ``download``:
-    fill it if files are missing."""
+    download missing files into it."""
 
     data_dir: str = "data"
     download: bool = False

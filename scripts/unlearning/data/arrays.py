@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from unlearning.artifacts.files import reason
 from unlearning.data import Source
 from unlearning.plugins.settings import Settings
 
@@ -38,4 +39,4 @@ def load(options: Options, root: Path) -> Source:
         classes = int(y.max()) + 1 if options.classes is None else options.classes
         return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes)
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: {error}; save it with numpy.savez(file, x=…, y=…, part=…)") from error
+        raise ValueError(f"{path}: {reason(error)}; save it with numpy.savez(file, x=…, y=…, part=…)") from error

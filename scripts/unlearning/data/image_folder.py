@@ -24,7 +24,7 @@ def load(options: Options, root: Path) -> Source:
     """uint8 [n, 3 or 1, image_size, image_size].
 
     Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it.
-    Files without the ending of an image are passed over. Raises ValueError that names the folder or the file.
+    Files without an image's suffix are skipped. Raises ValueError that names the folder or the file.
     """
     path = Path(root) / options.path
     classes = _folders(path / "train")
@@ -64,7 +64,7 @@ def _pixels(file: Path, options: Options) -> np.ndarray:
 
     try:
         with Image.open(file) as image:
-            if image.mode[0] in "IF":  # Pillow would cut such pixels off at 255
+            if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
             image = image.convert("L" if options.grey else "RGB")
             pixels = np.asarray(image.resize((options.image_size, options.image_size), Image.Resampling.BILINEAR))

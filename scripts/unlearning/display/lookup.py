@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unlearning.display import naming
 
@@ -35,6 +35,12 @@ class Cell:
     def bounded(self) -> bool:
         """Whether there is an interval."""
         return not (math.isnan(self.low) or math.isnan(self.high))
+
+
+def failed(row: dict) -> str:
+    """What a row of the metric failed says: which attack or metric, and why."""
+    part = f"attack {row['attack']}" if row["attack"] else row["setting"].rpartition("metric=")[2]
+    return " failed: ".join(filter(None, [part, row["note"] or "no reason given"]))
 
 
 def missing(why: str, flag: str = "") -> Cell:
@@ -72,8 +78,13 @@ class Numbers:
         return self._rows.get((case["scenario"], case["setting"], case["method"]), [])
 
     def failure(self, case: dict) -> str:
-        """Why the method failed in this case, or ""."""
-        return next((row["note"] or "no reason given" for row in self.of(case) if row["metric"] == "failed"), "")
+        """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
+        whole = (row for row in self.failures(case) if not row["attack"] and "metric=" not in row["setting"])
+        return next((row["note"] or "no reason given" for row in whole), "")
+
+    def failures(self, case: dict) -> list[dict]:
+        """The rows that say what failed in this case."""
+        return [row for row in self.of(case) if row["metric"] == "failed"]
 
     def unchanged(self, case: dict) -> bool:
         """Whether the method returned exactly what it was given."""
@@ -88,11 +99,16 @@ class Numbers:
         if failure := self.failure(case):
             return missing(failure, "failed")
         rows = [row for row in self.of(case) if row["metric"] == metric]
+        if not rows and (failures := self.failures(case)):
+            return missing("; ".join(map(failed, failures)))
         if not rows:
             return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).shown}")
         names = list(dict.fromkeys(row["attack"] for row in rows))
         chosen = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
         rows = [row for row in rows if row["attack"] == chosen]
+        gone = next((row for row in self.failures(case) if row["attack"] == chosen.partition("/")[0]), None)
+        if not rows and gone:
+            return missing(failed(gone))
         if not rows:
             return missing(f"attack {attack} is none of {', '.join(names)}")
         settings = list(dict.fromkeys(row["setting"] for row in rows))
@@ -153,11 +169,6 @@ def methods(cases: list[dict]) -> list[str]:
 def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:
     """The case of a method in a scenario, or None."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
-
-
-def without_note(cell: Cell) -> Cell:
-    """The same number with nothing said about it."""
-    return replace(cell, note="")
 
 
 def _within(setting: str, case: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Wrong labels, for methods that teach them."""
+"""Random labels, for methods that train with them."""
 
 from typing import Literal
 
@@ -36,6 +36,6 @@ class RandomLabels:
                 for model in batch.models
             ]
             self._drawn = key, torch.from_numpy(np.stack(draws)).to(batch.rows.device)
-        # A uniform shift of the true label is a uniform label, with or without shift 0.
+        # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
         wrong = (batch.labels + self._drawn[1].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)

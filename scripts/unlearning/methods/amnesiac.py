@@ -1,4 +1,4 @@
-"""Amnesiac: take back every training step that touched the forget set (Graves et al. 2021)."""
+"""Amnesiac: subtract every training step whose batch held a forget sample (Graves et al. 2021)."""
 
 from pydantic import Field
 

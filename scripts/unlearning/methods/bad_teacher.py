@@ -16,7 +16,7 @@ class Options(Optimiser):
     """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.
 
     Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code averages the
-    divergence over classes as well, a constant factor that Adam does not feel.
+    divergence over classes as well, a constant factor to which Adam is invariant.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"

@@ -22,7 +22,7 @@ class Options(Settings):
     """``file`` of Python with the ``function``, relative to the working directory.
 
     It gets the model in training mode and two ordinary DataLoaders of (x, y) with batches of ``batch_size``,
-    shuffled anew in every pass by the model's own seed; x is float as the model takes it, y int64. A function
+    reshuffled in every pass by the model's own seed; x is float as the model takes it, y int64. A function
     with a fourth argument also gets a validation loader over the ``validation`` share of retain: samples that
     models never saw stay hidden, because the attacks are scored on them. Before each call the generators of
     torch, NumPy and Python are seeded by the model's seed. It returns the model, changed in place or not.

@@ -1,4 +1,4 @@
-"""The second place of the NeurIPS 2023 competition: restart the weights that forgetting leaves cold, then finetune.
+"""The second place of the NeurIPS 2023 competition: reset the weights with the smallest gradients, then finetune.
 
 Described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 """
@@ -38,7 +38,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Draw the coldest weights anew, then finetune on retain, the others more slowly."""
+    """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down."""
     cold = coldest(bank, forget, retain, options.restart)
     noise = bank.noise("competition_second")
 
@@ -69,7 +69,7 @@ def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, T
 
 
 def layers(bank: Bank) -> list[str]:
-    """Names of the weights in question."""
+    """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head."""
     modules = dict(bank.model.named_modules())
     convolutions = [name for name, module in modules.items() if isinstance(module, nn.Conv2d)]
     linear = [name for name, module in modules.items() if isinstance(module, nn.Linear) and name != bank.model.head]

@@ -1,4 +1,4 @@
-"""Finetune: go on training on the retain set and hope that the rest fades (Warnecke et al. 2023)."""
+"""Finetune: continue training on the retain set only (Warnecke et al. 2023)."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from unlearning.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):
-    """The optimiser's settings, and how long. Jia et al. 2023: lr .01, 10 epochs."""
+    """The optimiser's settings, and the number of epochs. Jia et al. 2023: lr .01, 10 epochs."""
 
     lr: float = Field(0.01, ge=0)
     momentum: float = Field(0.9, ge=0, lt=1)

@@ -1,4 +1,4 @@
-"""Fisher forgetting: noise on every weight, more where the retain set cares less (Golatkar et al. 2020)."""
+"""Fisher forgetting: noise on every weight, larger where it matters less to the retain set (Golatkar et al. 2020)."""
 
 from typing import Literal
 
@@ -15,8 +15,8 @@ class Options(Settings):
     """``variant`` of the published code; ``alpha`` scales the noise's variance.
 
     ``golatkar``: from the authors of the method, notebook of Golatkar et al. 2020 (α 3e-6 by default, 1e-6 in
-    their runs). ``becker``: from Becker & Liebig 2022 (α 3e-6), with the observed label. What they share is
-    the name: they differ by orders of magnitude.
+    their runs). ``becker``: from Becker & Liebig 2022 (α 3e-6), with the observed label. The two differ
+    by orders of magnitude.
     """
 
     variant: Literal["golatkar", "becker"] = "golatkar"

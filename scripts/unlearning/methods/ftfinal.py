@@ -8,7 +8,7 @@ from unlearning.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):
-    """The optimiser's settings, and how long. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
+    """The optimiser's settings, and the number of epochs. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
 
     lr: float = Field(0.01, ge=0)
     momentum: float = Field(0.9, ge=0, lt=1)
@@ -16,7 +16,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain; everything else, batch-norm statistics included, stays as it is."""
+    """Minimise cross-entropy on retain; everything else, batch-norm statistics included, is frozen."""
     bank.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
     )

@@ -23,7 +23,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Climb the loss of forget, then descend that of retain."""
+    """Gradient ascent on forget, then descent on retain."""
     bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
     refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
     bank.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

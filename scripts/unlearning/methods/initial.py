@@ -1,4 +1,4 @@
-"""Initial: the weights before any training; what there is to find where nothing was ever learned."""
+"""Initial: the weights before any training, as a reference without any learned information."""
 
 from unlearning.bank.bank import Bank
 from unlearning.bank.streams import Rows
@@ -6,7 +6,7 @@ from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""ℓ1-sparse: finetune on retain while an ℓ1 penalty prunes what is not needed (Jia et al. 2023)."""
+"""ℓ1-sparse: finetune on retain with an ℓ1 penalty on all weights (Jia et al. 2023)."""
 
 from typing import Literal
 
@@ -30,7 +30,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy on retain and the size of the weights."""
+    """Minimise cross-entropy on retain plus the ℓ1 penalty."""
 
     def penalty(parameters: dict[str, Tensor], epoch: int) -> Tensor:
         return options.strength(epoch) * sum(value.flatten(1).abs().sum(1) for value in parameters.values())

@@ -1,4 +1,4 @@
-"""NegGrad, gradient ascent: undo learning by climbing the loss of the forget set (Golatkar et al. 2020)."""
+"""NegGrad: gradient ascent on the loss of the forget set (Golatkar et al. 2020)."""
 
 from pydantic import Field
 

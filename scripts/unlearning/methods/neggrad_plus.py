@@ -12,7 +12,7 @@ from unlearning.bank.streams import Rows, Stream
 class Options(Optimiser):
     """Loss: ``beta``·CE(retain) − (1 − ``beta``)·CE(forget).
 
-    An epoch is one pass over ``pass_over``, while the other set starts over as often as it must: ``retain`` in
+    An epoch is one pass over ``pass_over``; the other set is cycled: ``retain`` in
     the code of Kurmanji et al. (β .95 for small and .9999 for large problems, lr .01, 10 and 5 epochs),
     ``forget`` in that of Naderloui et al. 2025 (β .9, lr 5e-4, 10 epochs). ``forget_batch_size``: default as
     ``batch_size``.

@@ -1,4 +1,4 @@
-"""None: the original model, handed on unchanged; the control that every metric must find not unlearned."""
+"""None: the original model, unchanged; the control that every metric must tell from retraining."""
 
 from unlearning.bank.bank import Bank
 from unlearning.bank.streams import Rows
@@ -6,7 +6,7 @@ from unlearning.plugins.settings import Settings
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""NPO: a preference against the forget set, which fades as it is forgotten (Zhang et al. 2024)."""
+"""NPO: negative preference optimisation against the forget set (Zhang et al. 2024)."""
 
 from pydantic import Field
 from torch import Tensor
@@ -13,8 +13,8 @@ from unlearning.bank.streams import Batch, Rows, Stream
 class Options(Optimiser):
     """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·CE(retain).
 
-    NLL is a sample's cross-entropy. At first this is gradient ascent; the pull on a sample decays as its loss
-    rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
+    NLL is a sample's cross-entropy. It starts as gradient ascent; the gradient of a sample decays as its
+    loss rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
     forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT.
     """
 

@@ -1,4 +1,4 @@
-"""Random labels: teach the forget set wrong labels, and the retain set its own (Graves et al. 2021)."""
+"""Random labels: train the forget set with random labels, the retain set with its own (Graves et al. 2021)."""
 
 from typing import Literal
 
@@ -25,6 +25,6 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Learn wrong labels on forget and the right ones on retain."""
+    """Train with random labels on forget and observed labels on retain."""
     wrong = Stream(forget, loss=RandomLabels(bank, options.relabel, options.redraw))
     bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

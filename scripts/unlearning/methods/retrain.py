@@ -1,4 +1,4 @@
-"""Retrain: train from scratch on the retain set with the same recipe; the gold standard, and the null."""
+"""Retrain: train from scratch on the retain set with the same recipe; the reference that methods approximate."""
 
 from pydantic import Field
 
@@ -16,6 +16,6 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Start over and see the retain set only."""
+    """Reinitialise, and train on the retain set only."""
     bank.reset(None if options.same_start else f"retrain/{options.draw}")
     bank.train(retain)

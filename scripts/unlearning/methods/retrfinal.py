@@ -1,4 +1,4 @@
-"""Retrfinal: draw the last layer anew and train only it (EU-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
+"""Retrfinal: reinitialise the last layer and train only it (EU-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
 
 from pydantic import Field
 
@@ -8,7 +8,7 @@ from unlearning.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):
-    """The optimiser's settings, and how long: enough for a layer that starts from nothing.
+    """The optimiser's settings, and the number of epochs for the new layer.
 
     Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same.
     """
@@ -19,7 +19,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Start the last layer over on retain; everything else, batch-norm statistics included, stays as it is."""
+    """Train a new last layer on retain; everything else, batch-norm statistics included, is frozen."""
     bank.reset_head("retrfinal")
     bank.fit(
         Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head

@@ -1,4 +1,4 @@
-"""SalUn: random labels, but only the weights that the forget set cares about may move (Fan et al. 2024)."""
+"""SalUn: random labels, updating only the weights with the largest gradients on the forget set (Fan et al. 2024)."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class Options(Optimiser):
     """``keep``: the share of weights that may move. Each epoch: forget with random labels, then retain.
 
     The gradient behind the mask is taken in evaluation mode without augmentation. Masked weights are restored
-    after every step, so that neither momentum nor weight decay leaks. ``relabel``: ``any`` class, the true one
+    after every step, so that neither momentum nor weight decay moves them. ``relabel``: ``any`` class, the true one
     included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5.
     """
 
@@ -29,7 +29,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Learn wrong labels on forget and the right ones on retain with the salient weights."""
+    """Train the salient weights with random labels on forget and observed labels on retain."""
     mask = salient(bank, forget, options.keep)
     wrong = Stream(forget, loss=RandomLabels(bank, options.relabel))
     bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)
@@ -40,7 +40,7 @@ def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
     name → bool [models, …]."""
     gradient = bank.gradient(forget)
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
-    # Stable, so that weights with equal gradients (those of dead units) are taken in their order.
+    # Stable sort: ties (weights of dead units have gradient 0) are broken by position.
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     chosen = torch.zeros_like(flat, dtype=torch.bool)
     chosen.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)

@@ -1,4 +1,4 @@
-"""SCRUB: push the forget set away from the teacher, hold the retain set to it (Kurmanji et al. 2023)."""
+"""SCRUB: maximise the distance to the teacher on forget, minimise it on retain (Kurmanji et al. 2023)."""
 
 from typing import Literal
 
@@ -33,7 +33,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Alternate between leaving the teacher on forget and following it on retain."""
+    """Alternate max steps on forget and min steps on retain."""
     teacher = bank.frozen()
 
     def distance(batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""SSD: dampen the weights that matter much more to the forget set than to all data (Foster et al. 2024)."""
+"""SSD: dampen weights whose Fisher information is much larger on the forget set than on all data (Foster 2024)."""
 
 import torch
 from pydantic import Field
@@ -13,7 +13,7 @@ class Options(Settings):
 
     F: mean squared gradient of the cross-entropy, per sample as in the paper, or of the means of batches of
     ``batch_size`` as in the published code (``per_sample`` false). Defaults: the paper's for ResNet-18;
-    small networks and random forget sets hardly reach 10, there 2 to 3 has an effect.
+    on small networks with random forget sets few weights reach 10; use 2 to 3.
     """
 
     a: float = Field(10.0, ge=0)
@@ -23,7 +23,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Multiply the weights in question; no training step."""
+    """Scale these weights; no training step."""
 
     def importance(rows: Rows) -> dict[str, torch.Tensor]:
         return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)

@@ -34,8 +34,8 @@ def quality(
 
     ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on everything. A sample
     lies in the same half in all models; where a split has one model, only samples are halved. Averaged over
-    the four directions of each of ``halvings`` halvings. The maximum in Q looks at the very noise that it
-    reports; this reading does not, and estimates the advantage of the adversaries that were chosen.
+    the four directions of each of ``halvings`` halvings. Unlike the maximum in Q, which is chosen and read on the same
+    samples, this is an unbiased reading of the chosen adversaries.
     """
     samples = len(rules.columns)
     first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
@@ -55,7 +55,7 @@ def quality(
     picked = np.zeros(chosen_on.shape)
     picked[best, every] = np.where(chosen_on[best, every] < 0, -1.0, 1.0)
     value = 1 - float((picked * read_on).sum() / len(best))
-    # directions err together at worst: their mean errs no more than one reading of the adversary each chose
+    # Upper bound of the standard error: directions perfectly correlated.
     half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
     note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
     return Crossfit(stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1))

@@ -1,4 +1,4 @@
-"""How well a threshold on one sample's phi tells unlearned from retrained models (competition document, eq. 1)."""
+"""ε of one sample: the best threshold attack on phi between unlearned and retrained models (competition, eq. 1)."""
 
 from functools import lru_cache
 from typing import Literal
@@ -7,8 +7,8 @@ import numpy as np
 
 Rule = Literal["exact", "grid"]
 
-SPREAD_RATIO = 0.01  # one spread below a hundredth of the other: the published rule calls the pair separated
-ROUNDING = 1e-9  # slack of the box, so that rounding never excludes an interval that the grid reaches
+SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
+ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
 
 
 @lru_cache(maxsize=16)

@@ -12,8 +12,8 @@ from unlearning.metrics._epsilon import check_phi, counts_below
 def bound_table(positives: int, negatives: int, delta: float, confidence: float) -> np.ndarray:
     """The lower bound for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at least 0.
 
-    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) falls in both rates, so both are put at
-    their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both directions hold
+    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates, so both are set
+    to their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold
     together. (The printed equation puts a lower limit in the denominator, which would bound nothing.)
     """
     fnr, fpr = (

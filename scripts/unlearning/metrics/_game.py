@@ -1,4 +1,4 @@
-"""The unlearning sample inference game and the advantage of an adversary in it (Tu, Hu and Ma 2025)."""
+"""The unlearning sample inference game, and an adversary's advantage in it (Tu, Hu and Ma 2025)."""
 
 from dataclasses import dataclass
 
@@ -81,8 +81,3 @@ def samples(rules: Game, block: int) -> int:
     """How many samples some model of the block forgot or held out."""
     models = rules.block[rules.split] == block
     return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())
-
-
-def signed_advantage(rules: Game, decision: np.ndarray) -> float:
-    """Mean over splits of the mean over models of ``advantage``; its absolute value is Adv̄."""
-    return float(crossed.combine([advantage(rules, decision)], split=rules.split).value[0] @ share(rules))

@@ -1,4 +1,4 @@
-"""Swapped pairs, as metrics of other systems read them: who forgets what, and which models are alike but for that.
+"""Swapped pairs for metrics of other systems: which models forget a sample, and which never saw it.
 
 In a pair, split s forgets F and never sees T, split s′ forgets T and never sees F; both keep R (Tu, Hu & Ma 2024,
 §3.3). So for each sample of F ∪ T the i-th model of one split forgets it and the i-th of the other never saw it, and

@@ -1,4 +1,4 @@
-"""How phi of one sample is distributed over reference models: a log density for every sample."""
+"""Log density of phi over reference models, for every sample."""
 
 from typing import Literal
 

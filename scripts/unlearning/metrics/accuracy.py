@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning.adversary.case import Case
-from unlearning.artifacts.arrays import NotFiniteError
+from unlearning.artifacts.arrays import NoAnswerError
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
@@ -84,10 +84,10 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
 
 
 def _compared(case: Case) -> np.ndarray | None:
-    """The retrained models, unless they diverged: that is no fault of this method."""
+    """The retrained models, unless they failed or diverged: that is no fault of this method."""
     try:
         return case.compared
-    except NotFiniteError:
+    except NoAnswerError:
         return None
 
 
@@ -106,7 +106,7 @@ def evaluate(
 ) -> list[dict]:
     """Rows "accuracy" with setting "role=retain", "role=forget", "role=heldout" and "role=test".
 
-    "majority_share", setting "role=retain", is what a model would reach there that always says the commonest label.
+    "majority_share", setting "role=retain", is the accuracy there of always predicting the most frequent label.
     With the logits of retrained models, ``compared`` float [models, samples, classes], "accuracy_gap" is their
     accuracy minus that of ``logits``, for each role.
 

@@ -1,4 +1,4 @@
-"""Can the two sides of an audit be told apart without any model? Then no attack on it means anything (RULI, A.3.1)."""
+"""Blind check: can the two sides of an audit be told apart without any model? Then no attack is valid (RULI, A.3.1)."""
 
 from typing import Literal
 
@@ -26,8 +26,8 @@ QUANTITIES = tuple(
 
 class Options(Settings):
     """``folds`` of the cross-validation; ``ridge``: the penalty of the linear classifier on standardised features;
-    ``shuffles``: random divisions of the same samples that say what labels alone would give by chance;
-    ``features``: what the classifier sees; ``components``: of more features than these, so many principal ones.
+    ``shuffles``: random divisions of the same samples, for the chance level of label overlap;
+    ``features``: what the classifier sees; ``components``: principal components kept if there are more features.
     """
 
     features: Literal["pixels", "none"] = "pixels"
@@ -71,7 +71,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
 def principal(x: np.ndarray, components: int) -> np.ndarray:
     """Standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal components
-    if there are more. No side is named, so that this can tell none apart."""
+    if there are more. Computed without the sides, so that nothing leaks."""
     x = np.asarray(x, np.float64)
     x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
     if x.shape[1] <= components:
@@ -165,8 +165,8 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
     one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
-    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, forget=one, heldout=other)]
-    # the folds play the models: the same classifier on samples of its own
+    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, positive=one, negative=other)]
+    # folds take the role of models in the interval
     combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
     estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))
     return [

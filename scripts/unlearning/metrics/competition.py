@@ -1,4 +1,4 @@
-"""The score of the NeurIPS 2023 unlearning competition, beside what perfect unlearning would score (2023)."""
+"""The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,8 +9,8 @@ from pydantic import Field
 from unlearning import stats
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import row
-from unlearning.metrics._epsilon import check_phi, epsilons, points
+from unlearning.metrics import _null, row
+from unlearning.metrics._epsilon import check_phi, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -39,7 +39,7 @@ QUANTITIES = (
         columns=(Column(6, "final score", besides=True),),
         comparisons=(Comparison("final score", 6, retrained=True),),
     ),
-    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "time_ratio", "epsilon_mean",
+    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
                                   "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
 )  # fmt: skip
 
@@ -47,8 +47,7 @@ QUANTITIES = (
 class Options(Settings):
     """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
     ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
-    halves for the null; ``confidence`` of the lower bounds; ``time_limit``: the share of the retraining time
-    above which the competition rejects a method.
+    halves for the null; ``confidence`` of the lower bounds.
     """
 
     rule: Literal["exact", "grid"] = "exact"
@@ -59,21 +58,18 @@ class Options(Settings):
     groups: int = Field(default=16, ge=2)
     splits: int = Field(default=2, ge=1)
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    time_limit: float = Field(default=0.2, gt=0)
 
 
 @dataclass(frozen=True)
 class Models:
-    """What the score reads of one population.
+    """Inputs of the score from one population.
 
-    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models]; ``seconds``
-    float [models], what one model cost to unlearn or to retrain. All but phi may be None.
+    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models] or None.
     """
 
     phi: np.ndarray
     retain_accuracy: np.ndarray | None = None
     test_accuracy: np.ndarray | None = None
-    seconds: np.ndarray | None = None
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
@@ -113,8 +109,8 @@ def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> di
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
-    h = points(_replicated(_epsilons(options), u, r, options), models=min(len(u), len(r)))
-    h, null, _, _ = _with_null(u, r, independent, h, options, rng)
+    h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
+    h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
     if len(h) < 3 or h.shape[1] < 2 or not null.any(axis=1).all():
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
@@ -159,11 +155,11 @@ def evaluate(
     options: Options,
     rng: np.random.Generator,
 ) -> list[dict]:
-    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios, time ratio and the final score.
+    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
-    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ divides an F of
-    halves as large, because F depends on the number of models. The populations may differ in size; rates
+    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ uses an F of
+    equally many models, because F depends on their number. The populations may differ in size; rates
     are taken over each, bins over the smaller. Raises ValueError as ``_epsilon.epsilons``.
     """
     check_phi(unlearned.phi, retrained.phi)
@@ -173,7 +169,7 @@ def evaluate(
     setting = f"rule={options.rule};models={models}"
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
-    eps = _replicated(_epsilons(options), u, r, options)
+    eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     rows = [
         row(metric="epsilon_mean", setting=setting, estimate=_mean(eps, counts, high=options.cap)),
@@ -189,32 +185,6 @@ def evaluate(
     return rows + _bound_rows(u, r, options, rng)
 
 
-def _epsilons(options: Options):
-    return lambda u, r: epsilons(
-        unlearned=u,
-        retrained=r,
-        rule=options.rule,
-        delta=options.delta,
-        buffer=options.buffer,
-        per_unit=options.per_unit,
-        cap=options.cap,
-    )
-
-
-def _replicated(statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """``statistic(u, r)`` [samples] of all models, then without each group: float64 [1 + groups, samples]."""
-    return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in _kept(len(u), len(r), options)])
-
-
-def _kept(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both."""
-    groups = min(options.groups, unlearned, retrained)
-    sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
-    if min(unlearned, retrained) < 3:
-        groups = 0
-    return [tuple(side != g for side in sides) for g in range(-1, groups)]
-
-
 def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
@@ -227,27 +197,12 @@ def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         names = ("forgetting_quality_null", "forgetting_quality_over_null")
         return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
-    h, null, models, how = _with_null(u, r, independent, h, options, rng)
+    h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
     setting = f"rule={options.rule};models={models}"
     return [
         row(metric="forgetting_quality_null", setting=setting, estimate=_mean(null, how, high=1.0)),
         row(metric="forgetting_quality_over_null", setting=setting, estimate=_ratio(h, null, how)),
     ]
-
-
-def _with_null(u, r, independent, h, options: Options, rng) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """H against retrained models and its null, [1 + groups, samples] each, from how many models, and how."""
-    if independent is None:
-        models = min(len(u), len(r)) // 2
-        how = f"random halves, {models} models on each side, mean of {options.splits} splits"
-        return *_halves(u, r, options, rng), models, how
-    independent = np.asarray(independent, np.float64)
-    check_phi(r, independent)
-    models = min(len(r), len(independent))
-    null = points(_replicated(_epsilons(options), r, independent, options), models=models)
-    if len(null) != len(h):
-        null, h = null[:1], h[:1]
-    return h, null, models, f"{len(r)} retrained against {len(independent)} independently retrained models"
 
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
@@ -262,26 +217,9 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     )
 
 
-def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng) -> tuple[np.ndarray, np.ndarray]:
-    """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
-    epsilon = _epsilons(options)
-    models = min(len(u), len(r)) // 2
-    kept = _kept(len(u), len(r), options)
-    totals = np.zeros((2, len(kept), u.shape[1]))
-    for _ in range(options.splits):
-        order_u, order_r = rng.permutation(len(u)), rng.permutation(len(r))
-        for g, (keep_u, keep_r) in enumerate(kept):
-            some_u = order_u[:models]
-            left, right = order_r[:models], order_r[models : 2 * models]
-            some_u, left, right = some_u[keep_u[some_u]], left[keep_r[left]], right[keep_r[right]]
-            totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
-            totals[1, g] += points(epsilon(r[left], r[right]), models=models)
-    return tuple(totals / options.splits)
-
-
 def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: Options) -> list[dict]:
-    """RA and TA of unlearned over retrained models, the time ratio, and F · RA · TA."""
-    kept = _kept(len(unlearned.phi), len(retrained.phi), options)
+    """RA and TA of unlearned over retrained models, and F · RA · TA."""
+    kept = _null.kept(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
     ratios, rows = {}, []
     for name in ("retain_accuracy", "test_accuracy"):
@@ -300,7 +238,6 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
                 bounds=(0.0, np.inf),
             )
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
-    time, slow = _time(unlearned.seconds, retrained.seconds, options)
     if len(ratios) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
@@ -309,29 +246,9 @@ def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: 
             per_model=np.stack(list(ratios.values()), axis=1),
             combine=lambda f, ra, ta: f * ra * ta,
             n=h.shape[1],
-            note=slow,
             bounds=(0.0, np.inf),
         )
-    return [*rows, row(metric="time_ratio", estimate=time), row(metric="score", setting=setting, estimate=score)]
-
-
-def _time(unlearned, retrained, options: Options) -> tuple[Estimate, str]:
-    """Seconds per unlearned over seconds per retrained model, and what the competition makes of it."""
-    if unlearned is None or retrained is None:
-        return stats.empty(n=0, note="no times were given"), "time limit not checked"
-    kept = _kept(len(unlearned), len(retrained), options)
-    ratio = np.array([[unlearned[keep_u].mean() / retrained[keep_r].mean()] for keep_u, keep_r in kept])
-    limit = f"{options.time_limit:.0%} of the retraining time"
-    slow = f"slower than {limit}: the competition rejects it" if ratio[0, 0] > options.time_limit else ""
-    estimate = jackknife.estimate(
-        per_sample=np.empty((len(kept), 0, 1)),
-        per_model=ratio,
-        combine=lambda x: x,
-        n=min(len(unlearned), len(retrained)),
-        note=slow,
-        bounds=(0.0, np.inf),
-    )
-    return estimate, slow
+    return [*rows, row(metric="score", setting=setting, estimate=score)]
 
 
 def _bound_rows(u, r, options: Options, rng) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Interclass confusion (IC) test: does the unlearned model still confuse what it was taught to confuse?
+"""Interclass confusion (IC) test: does the unlearned model still confuse the two classes?
 
 Goel et al. 2023, as used in Tu, Hu and Ma 2025, section 4.4.
 """
@@ -28,7 +28,7 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Case, settings: dict) -> list[dict]:

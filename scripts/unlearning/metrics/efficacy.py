@@ -1,4 +1,4 @@
-"""Efficacy by epistemic uncertainty: how little the weights tell about the target set (Becker and Liebig 2022)."""
+"""Efficacy by epistemic uncertainty: 1 / mean squared gradient norm of the target set (Becker and Liebig 2022)."""
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Options(Settings):
 
 def rows(case: Case, settings: dict) -> list[dict]:
     """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels; then
-    what attacks say of the forget set, and the spread of accuracies over models."""
+    the probability of membership by attacks, and the spread of accuracies over models."""
     squared_norms, mean_squared_norm = case.gradients
     found = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
     forget = case.membership[case.target].forget
@@ -121,8 +121,8 @@ def evaluate(
 
     ``squared_norms`` and ``target`` as ``information``; ``mean_squared_norm`` float [models], ‖∇ of the mean
     cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf, means and standard
-    deviations are empty, and the median stays. Raises ValueError as ``information``, and where a mean gradient is
-    longer than the mean of the squared norms allows (theorem 1), which no correct gradients can be.
+    deviations are empty, and the median stays. Raises ValueError as ``information``, and where ‖mean gradient‖² exceeds
+    the mean of the squared norms (theorem 1), which means that the gradients are wrong.
     """
     iota = information(squared_norms, target=target)
     bound = np.asarray(mean_squared_norm, np.float64)
@@ -134,7 +134,7 @@ def evaluate(
             f"model {model}: the mean gradient's squared norm {bound[model]:g} exceeds the mean squared norm "
             f"{iota[model]:g}: both must come from the same samples and labels"
         )
-    # The same rounding must not put a bound below what it bounds: with one target sample they are equal.
+    # Rounding must not put the bound below efficacy: with one target sample they are equal.
     bound = np.minimum(bound, iota)
     quantities = {"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)}
     return tidy(quantities, setting=setting)

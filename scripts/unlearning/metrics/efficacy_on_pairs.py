@@ -1,4 +1,4 @@
-"""Efficacy by epistemic uncertainty on swapped pairs: what the weights tell of the samples that each model forgot."""
+"""Efficacy by epistemic uncertainty on swapped pairs."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class Options(Settings):
 def rows(case: Case, settings: dict) -> list[dict]:
     """`efficacy.tidy` over all splits, then over those of each pair (setting "pair=…"); ``n`` counts splits.
 
-    Models of one split forget the same samples, by which efficacies differ more than by initial weights: a split
+    Efficacy depends more on the forget samples, which models of one split share, than on initial weights: a split
     counts once, by the median of its models. Values of single models are not kept.
     """
     squared_norms, mean_squared_norm = case.gradients

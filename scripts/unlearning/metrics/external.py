@@ -1,4 +1,4 @@
-"""Everything that logits from elsewhere allow; what they do not is an empty value with the reason."""
+"""All metrics that external logits allow; the others are empty with the reason."""
 
 from dataclasses import replace
 
@@ -7,18 +7,19 @@ import numpy as np
 from unlearning import stats
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import _game, accuracy, blind, competition, row, ruli, swap
+from unlearning.metrics import _game, accuracy, blind, competition, one_run, row, ruli, swap
 from unlearning.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning.metrics.blind import QUANTITIES as OF_BLIND
 from unlearning.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning.metrics.competition import Models
+from unlearning.metrics.one_run import QUANTITIES as OF_ONE_RUN
 from unlearning.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning.metrics.swap import QUANTITIES as OF_SWAP
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, readings, separation
 
-QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_RULI, *OF_SWAP)
+QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RULI, *OF_SWAP)
 
 
 class Options(Settings):
@@ -28,7 +29,7 @@ class Options(Settings):
 
 
 def rows(case: ExternalCase, settings: dict) -> list[dict]:
-    """Tidy rows: accuracies and AUC of phi always; attacks, Q, the competition's score and RULI where possible."""
+    """Accuracies and AUC of phi always; attacks, Q, the competition's score, RULI and one-run audit where possible."""
     options = Options(**settings["metrics"]["external"])
     return [
         *_accuracies(case),
@@ -37,6 +38,7 @@ def rows(case: ExternalCase, settings: dict) -> list[dict]:
         *_attacks(case, settings, options),
         *_competition(case, settings),
         *_ruli(case, settings),
+        *_audit(case, settings),
     ]
 
 
@@ -82,7 +84,7 @@ def _or_nothing(made) -> dict[str, Contribution]:
 
 def _confidence(case: ExternalCase, phi: np.ndarray) -> Contribution:
     rules = _rules(case)
-    part = separation.auc(score=phi[:, rules.columns], forget=rules.forget, heldout=rules.heldout)
+    part = separation.auc(score=phi[:, rules.columns], positive=rules.forget, negative=rules.heldout)
     places = {"unit": case.membership.block, "split": case.membership.split, "index": rules.columns}
     return single(**vars(part), **places, standard=DECIDES["auc"])
 
@@ -121,7 +123,7 @@ def _accuracies(case: ExternalCase) -> list[dict]:
 
 
 def _labels(case: ExternalCase, settings: dict) -> list[dict]:
-    """Whether labels alone tell the two sides apart: then no attack on them means anything."""
+    """Blind check by labels: if they tell the two sides apart, no attack is valid."""
     try:
         found = blind.rows(case, {"metrics": {"blind": {"features": "none"}}, "seed": settings["seed"]})
     except ValueError as error:
@@ -130,7 +132,7 @@ def _labels(case: ExternalCase, settings: dict) -> list[dict]:
 
 
 def _phi(case: ExternalCase, options: Options) -> list[dict]:
-    """How well the confidence alone separates: no threshold, so no shadow model is needed."""
+    """AUC of phi, which needs no threshold and so no shadow models."""
     member = case.membership
     if not member.heldout.any(axis=1).all():
         return [_nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
@@ -138,13 +140,13 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     rules = _rules(case)
     n = len(rules.columns)
     phi = phi[:, rules.columns]
-    part = separation.auc(score=phi, forget=rules.forget, heldout=rules.heldout)
+    part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
     reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
     (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
     found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
-        estimate = readings.tpr_at_fpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
+        estimate = readings.mean_tpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
         found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
     return found
 
@@ -162,14 +164,9 @@ def _attacks(case: ExternalCase, settings: dict, options: Options) -> list[dict]
     missing = [_nothing("advantage", why, attack=name) for name, why in case.missing.items()]
     why = swapped(case) or ("" if scores else "no attack could be asked")
     member = case.membership
-    sets = {
-        "paper": [key for key in scores if key[0] in settings["paper_set"]],
-        "extended": [key for key in scores if key[0] != "random"],
-    }
+    sets, empty = swap.adversaries(case, settings) if scores else ({}, [])
     if why:
         sets, empty = {}, [_nothing("q", why, attack="paper")]
-    else:
-        empty = []
     if not scores:
         return missing + empty
     try:
@@ -254,6 +251,17 @@ def _audited(case: ExternalCase) -> tuple[ruli.Population, ruli.Population]:
     original, shadow, trained, retrained = map(case.others.get, ("original", "shadow", "shadow_original", "retrain"))
     targets = _population(case, original, None if case.unlike("retrain", retrained) else retrained)
     return targets, _population(shadow, trained, None)
+
+
+def _audit(case: ExternalCase, settings: dict) -> list[dict]:
+    """The one-run audit: of canaries that pair.npy names, or of the two sides of swapped pairs."""
+    why = swapped(case) if case.membership.pair is None else ""
+    if why:
+        return [_nothing("one_run_p", "there is no pair.npy that says which canaries a coin chose from", attack="phi")]
+    try:
+        return one_run.evaluate(case, settings, settings["options"]["one_run"])
+    except ValueError as error:
+        return [_nothing("one_run_p", str(error), attack="phi")]
 
 
 def _population(case: ExternalCase, original: ExternalCase, retrained: ExternalCase | None) -> ruli.Population:

@@ -1,6 +1,5 @@
 """RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _reference, row
+from unlearning.metrics._population import Population, check, clipped, never_its_own_reference
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import rates, separation
@@ -50,7 +50,7 @@ class Options(Settings):
     probability at which p_y is cut (None: not at all); ``test_model``: who answers for held-out samples in the
     efficacy test, a truly ``retrained`` model or the ``original`` one; ``population``: whether the pooled attack learns
     from ``unlearned`` or from ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every
-    distribution.
+    distribution. The published code: bandwidth 1, clip 1e-6, test_model original, population trained.
     """
 
     density: Literal["kde", "gaussian", "pooled"] = "kde"
@@ -65,34 +65,6 @@ class Options(Settings):
 CURVES = ("privacy", "efficacy")
 CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
-
-COMPAT = Options(bandwidth=1.0, clip=1e-6, test_model="original", population="trained")
-"""The choices of the published code."""
-
-
-@dataclass(frozen=True)
-class Population:
-    """phi and memberships of models that were trained and then unlearned.
-
-    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget``
-    and ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew
-    without each model's forget set, needed of targets only.
-    """
-
-    original: np.ndarray
-    unlearned: np.ndarray
-    train: np.ndarray
-    forget: np.ndarray
-    heldout: np.ndarray
-    retrained: np.ndarray | None = None
-
-    def columns(self, keep: np.ndarray) -> "Population":
-        """The same for some samples."""
-        return Population(**{k: v if v is None else v[:, keep] for k, v in vars(self).items()})
-
-    def models(self, keep: np.ndarray) -> "Population":
-        """The same for some models."""
-        return Population(**{k: v if v is None else v[keep] for k, v in vars(self).items()})
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
@@ -136,7 +108,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     return aucs(targets, shadows, options, np.flatnonzero(asked))
 
 
-def aucs(targets: "Population", shadows: "Population", options: Options, index: np.ndarray) -> dict[str, Contribution]:
+def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
     """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
     keep = (targets.forget | targets.heldout).any(axis=0)
     # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
@@ -150,7 +122,8 @@ def aucs(targets: "Population", shadows: "Population", options: Options, index: 
         usable = test.positive.any(axis=1) & test.negative.any(axis=1)
         if usable.any():
             used = np.where(test.positive | test.negative, test.score, 0.0)[usable]
-            part = separation.auc(score=used, forget=test.positive[usable] * 1.0, heldout=test.negative[usable] * 1.0)
+            sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
+            part = separation.auc(score=used, **sides)
             found[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
                 unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
@@ -163,7 +136,7 @@ def _point(test: dict) -> str:
     return test["setting"] if test["metric"].endswith("_roc") else ""
 
 
-def population(case: Case, asked: np.ndarray) -> "Population":
+def population(case: Case, asked: np.ndarray) -> Population:
     """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
     answers = {"original": case.original, "unlearned": case.unlearned, "retrained": case.compared}
     y, member = case.data.y[asked], case.membership
@@ -241,19 +214,19 @@ def score(
     model, and samples with too few shadow models in a distribution.
     """
     for name, population in (("targets", targets), ("shadows", shadows)):
-        _check(name, population)
+        check(name, population)
     if targets.train.shape[1] != shadows.train.shape[1]:
         raise ValueError(
             f"targets hold {targets.train.shape[1]} samples, shadows {shadows.train.shape[1]}: a test of single "
             "samples needs the same ones in both"
         )
-    _never_its_own_reference(targets, shadows)
+    never_its_own_reference(targets, shadows)
     keep = (targets.forget | targets.heldout).any(axis=0)
     if audited is not None:
         keep &= audited
     if not keep.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
-    targets, shadows = (_clipped(p.columns(keep), options.clip) for p in (targets, shadows))
+    targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
     def ratio(at, over, under, kind=options.density):
@@ -301,31 +274,3 @@ def _pooled(targets: Population, shadows: Population, options: Options) -> np.nd
     rows = shadows.forget | shadows.heldout
     model = logistic.fit(phi[rows][:, None], shadows.forget[rows])
     return model.log_odds(targets.unlearned[..., None])
-
-
-def _clipped(population: Population, probability: float | None) -> Population:
-    phi = {
-        name: None if value is None else _reference.clip(value, probability)
-        for name, value in vars(population).items()
-        if name in ("original", "unlearned", "retrained")
-    }
-    return Population(**{**vars(population), **phi})
-
-
-def _check(name: str, population: Population) -> None:
-    shape = population.train.shape
-    for field, value in vars(population).items():
-        if value is None:
-            continue
-        if value.shape != shape or value.ndim != 2:
-            raise ValueError(f"{name}.{field} has shape {value.shape}, train {shape}: all are [models, samples]")
-        if value.dtype != bool and not np.isfinite(value).all():
-            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
-
-
-def _never_its_own_reference(targets: Population, shadows: Population) -> None:
-    for name in ("original", "unlearned"):
-        own, pool = getattr(targets, name), getattr(shadows, name)
-        for m, values in enumerate(own):
-            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
-                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")

@@ -118,24 +118,42 @@ class Options(Settings):
 def rows(case: Case, settings: dict) -> list[dict]:
     """`evaluate` on the target models of a case; Q over the paper's adversaries and over all but the control.
 
-    A set of which the study runs no adversary has no rows.
+    A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
+    the others would be another number under the same name.
     """
     target = case.membership[case.target]
+    sets, lost = adversaries(case, settings)
+    return (
+        lost
+        if not case.scores
+        else lost
+        + evaluate(
+            scores=case.scores,
+            forget=target.forget,
+            heldout=target.heldout,
+            split=target.split,
+            block=target.block,
+            weight=target.weight,
+            sets={name: members for name, members in sets.items() if members},
+            rng=generator(settings["seed"], "swap"),
+            draws=settings["bootstrap"],
+        )
+    )
+
+
+def adversaries(case: Case, settings: dict) -> tuple[dict[str, list[Key]], list[dict]]:
+    """The sets over which Q takes the maximum, and empty rows for those of which an attack failed."""
     sets = {
         "paper": [key for key in case.scores if key[0] in settings["paper_set"]],
         "extended": [key for key in case.scores if key[0] != "random"],
     }
-    return evaluate(
-        scores=case.scores,
-        forget=target.forget,
-        heldout=target.heldout,
-        split=target.split,
-        block=target.block,
-        weight=target.weight,
-        sets={name: members for name, members in sets.items() if members},
-        rng=generator(settings["seed"], "swap"),
-        draws=settings["bootstrap"],
-    )
+    failed = {name: why for name, why in case.failed_attacks.items() if name != "random"}
+    without = {"paper": [name for name in failed if name in settings["paper_set"]], "extended": list(failed)}
+    lost = [
+        row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gone[0]} failed: {failed[gone[0]]}"))
+        for name, gone in without.items() if gone
+    ]  # fmt: skip
+    return {name: members for name, members in sets.items() if not without[name]}, lost
 
 
 #: Retraining leaves no advantage, whatever the attack.
@@ -230,7 +248,7 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         keys = [("auc", ""), ("mia_score", ""), *(("tpr_at_fpr", setting) for setting in settings.values())]
         return [row(attack=name, metric=metric, setting=s, estimate=nothing) for metric, s in keys]
     per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
-    sides = {"score": score, "forget": rules.forget, "heldout": rules.heldout}
+    sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
 
     def read(part: crossed.Part, pair: int | None = None) -> stats.Estimate:
         reduced = crossed.combine([part], split=rules.split)

@@ -2,8 +2,8 @@
 
 ``shape`` is that of one sample, as (64,) or (3, 32, 32). A model maps float [n, *shape] to logits
 [n, classes]; images arrive in [0, 1] and every image model standardises them itself. ``model.head`` is the
-dotted name of its final linear layer. Nothing in a model draws random numbers after it is built, so that it
-runs under ``torch.func``. torch is imported when a model is built: options can be checked without it.
+dotted name of its final linear layer. A model draws no random numbers after it is built (no dropout), so that it
+runs under ``torch.func``. torch is imported inside ``build``, so that options are checked without it.
 """
 
 from pydantic import model_validator

@@ -9,7 +9,7 @@ from unlearning.models import ImageOptions
 class Standardise(nn.Module):
     """(x − mean) / std for each channel of x [n, channels, height, width].
 
-    The constants are no part of the state: a saved model holds only what training changed.
+    The constants are not part of the state: saved models hold trained weights only.
     """
 
     def __init__(self, options: ImageOptions) -> None:

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression; values go in as they are, images flattened."""
+"""Multinomial logistic regression; inputs are not standardised, images are flattened."""
 
 import math
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Options(Settings):
-    """There is nothing to choose."""
+    """No options."""
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":

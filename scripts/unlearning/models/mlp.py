@@ -1,4 +1,4 @@
-"""A multilayer perceptron; values go in as they are, images flattened."""
+"""A multilayer perceptron; inputs are not standardised, images are flattened."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Literal

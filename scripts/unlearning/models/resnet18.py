@@ -18,7 +18,7 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """64 to 512 channels in four stages of two blocks, projections in the shortcuts, torch's own start."""
+    """64 to 512 channels in four stages of two blocks, projections in the shortcuts, torch's default initialisation."""
     from unlearning.models._layers import standardise
     from unlearning.models._resnet import ResNet
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Options(ImageOptions):
     """``weights``: none, default (ImageNet-1k from torchvision, kept in torch.hub's folder), or the path of a
     ``.safetensors`` file with torchvision's names, relative to the working directory. ``keep_head``: take the
-    final layer from the weights too. ``image_size``: images are enlarged or reduced to it (bilinear)."""
+    final layer from the weights too. ``image_size``: images are resized to it (bilinear)."""
 
     weights: str = "none"
     keep_head: bool = False

@@ -1,1 +1,1 @@
-"""How things are found by name, what their options are, and the digest of their source."""
+"""Plug-ins: found by name, with options, declarations and a digest of their source."""

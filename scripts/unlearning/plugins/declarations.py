@@ -16,13 +16,13 @@ class Protocol:
     """What is computed from the models of a protocol; every field has a default.
 
     ``metrics``: files of metrics/ that are always computed. ``also``: those computed where a scenario names them under
-    ``metrics``; they compare with retrained models. ``attacked``: attacks score the models first. ``own_rows``: attacks
-    may be named although there are no shadow models; each learns from rows of the audited model itself. ``counts``:
-    options that count blocks and change none of them, so that more blocks rename nothing. ``gradients``: gradient norms
-    of the forget set are kept with the logits. ``references``: methods whose logits the metrics compare with, retrain
-    and an independent retrain. ``forgets``: False if nothing is unlearned. ``selects``: the metric whose
-    ``select(case, options)`` tells which samples the models memorise. ``system``: the system of evaluation that it is a
-    part of, if it is not one by itself.
+    ``metrics``; they compare with retrained models, unless their file says ``ALONE = True``. ``attacked``: attacks
+    score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
+    rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks
+    rename nothing. ``gradients``: gradient norms of the forget set are kept with the logits. ``references``: methods
+    whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
+    unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
+    ``system``: the system of evaluation that it is a part of, if it is not one by itself.
     """
 
     metrics: tuple[str, ...] = ("accuracy",)

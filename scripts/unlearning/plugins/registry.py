@@ -11,11 +11,12 @@ from types import ModuleType
 from typing import Any
 
 from unlearning.plugins.declarations import Protocol, Quantity
+from unlearning.plugins.guard import PluginError, guard
 from unlearning.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
 
-#: What each kind of file must define besides its docstring and ``class Options(Settings)``; capitals are constants.
+#: What each kind of file must define besides ``class Options(Settings)``; capitals are constants.
 PARTS = {
     "data": ("load",),
     "models": ("build",),
@@ -58,7 +59,7 @@ def defined(path: Path) -> set[str]:
 
 
 def check(kind: str, path: Path) -> None:
-    """See by reading, not running, that a plug-in file has its parts. Raises ValueError that names what lacks."""
+    """Check without running it that a plug-in file has its parts. Raises ValueError that names the missing one."""
     found = defined(path)
     for part in ("Options", *PARTS[kind]):
         if part not in found:
@@ -66,7 +67,7 @@ def check(kind: str, path: Path) -> None:
             raise ValueError(f"{path}: {what} is missing; every file of {kind} defines it")
 
 
-#: Modules that a file's Options may draw on; they are quick to import.
+#: Modules that a file's Options may use; they are quick to import.
 LIGHT = (
     "typing",
     "pydantic",
@@ -84,9 +85,9 @@ LIGHT = (
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
     """The ``Options`` class of a plug-in, without running the rest of its file.
 
-    Methods and users' own files may import torch, which takes seconds, attacks and metrics scipy; a plan needs
-    their options only. So the imports from `LIGHT`, constants and settings classes of such a file are run, and
-    nothing else. All other kinds are light and imported whole. Raises ValueError if the file is unknown,
+    Methods and users' files may import torch, which takes seconds, attacks and metrics scipy; a plan needs their
+    options only. So only imports from `LIGHT`, constants and settings classes of such a file are run. Files of
+    other kinds are imported whole. Raises ValueError if the file is unknown,
     incomplete, or its Options need more.
     """
     path = source_file(kind, name, file)
@@ -154,7 +155,7 @@ def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]
         try:
             exec(compile(ast.Module([node], []), str(path), "exec"), scope)
         except Exception as error:
-            # What needs a heavy module is of no use here; only Options itself must get by without.
+            # Statements that need other modules are skipped; only Options must not need them.
             if getattr(node, "name", None) == "Options":
                 reason = f"it may use only {', '.join(LIGHT)} ({error})"
     return scope, reason
@@ -190,10 +191,11 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with guard(path):
+            spec.loader.exec_module(module)
+    except PluginError as error:
         del sys.modules[spec.name]
-        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+        raise PluginError(f"{error} (when it was imported)") from error
     return module
 
 
@@ -204,7 +206,7 @@ def _statements(path: Path) -> list[ast.stmt]:
 
 @functools.cache
 def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
-    """Parsed once, however many batches of models ask about a plug-in."""
+    """The parsed file, cached by content."""
     try:
         return ast.parse(content, filename=str(path)).body
     except SyntaxError as error:
@@ -214,7 +216,7 @@ def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
 
 
 def _light(node: ast.stmt) -> bool:
-    """Whether Options may need a statement, and it is quick to run."""
+    """Whether a statement may be needed by Options and is quick to run."""
     if isinstance(node, ast.Import):
         return all(alias.name in LIGHT for alias in node.names)
     if isinstance(node, ast.ImportFrom):

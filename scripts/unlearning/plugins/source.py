@@ -1,4 +1,4 @@
-"""A digest of code that changes when what the code does may change, and not with comments or layout."""
+"""Digest of source code that ignores comments, docstrings and layout."""
 
 import ast
 import functools

@@ -1,4 +1,4 @@
-"""What to say of a name that nothing has."""
+"""Messages about unknown names."""
 
 import difflib
 from collections.abc import Iterable

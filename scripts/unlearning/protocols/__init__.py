@@ -1,4 +1,4 @@
-"""Protocols, a file each: every one is a way to draw who saw what.
+"""Protocols, a file each: how memberships are drawn, and what is computed from the models.
 
 A protocol defines ``class Options(Settings)``; ``blocks(options)``, how many blocks each population has;
 ``draw(block, population, data, options, seed)``, the memberships of one block; and ``PROTOCOL``, a record of what is

@@ -1,4 +1,4 @@
-"""Efficacy by epistemic uncertainty: how much information a model keeps about one class it must forget.
+"""Efficacy by epistemic uncertainty: models that forget a part of one class.
 
 Becker & Liebig 2022, §4. Every model sees the whole training part and is asked to forget the first samples of
 one class; seeds differ, memberships do not.

@@ -20,7 +20,7 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.plugins.suggest import unknown
 
-PROTOCOL = Protocol(metrics=("external", "accuracy", "swap", "competition", "ruli"), attacked=True)
+PROTOCOL = Protocol(metrics=("external", "accuracy", "swap", "competition", "ruli", "one_run"), attacked=True)
 
 #: Populations that belong to one method, and those that all methods share.
 OWN = ("target", "shadow")
@@ -31,7 +31,7 @@ YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retr
 
 #: Files on samples may lie in any folder above; those on models, in the population that has the same models.
 OF_SAMPLES = ("labels", "test", "weight")
-OF_MODELS = ("train", "forget", "heldout", "split", "block")
+OF_MODELS = ("train", "forget", "heldout", "split", "block", "pair")
 KNOWN = ("logits", *OF_SAMPLES, *OF_MODELS)
 
 

@@ -1,1 +1,1 @@
-"""Randomness by name: a room of its own, so that statistics are no part of the key of data, splits and models."""
+"""Keyed random generators; apart from stats/, so that statistics are not in the keys of data, splits and models."""

@@ -1,4 +1,4 @@
-"""Randomness by name: every random draw belongs to one key, never to a shared stream.
+"""Keyed random generators: every draw belongs to one key, never to a shared stream.
 
 A model's initial weights, sample order and noise depend on (its seed, the purpose, the epoch) alone, so
 they are the same in every batch, at every width and in any order of work.

@@ -16,7 +16,7 @@ from unlearning.stats.intervals import (
 )
 from unlearning.stats.logits import phi
 from unlearning.stats.ranks import kendall, spearman
-from unlearning.stats.roc import auc, best_threshold, cut_at_fpr, placements, roc, tpr_at_fpr, unresolved
+from unlearning.stats.roc import auc, best_threshold, cut_at_fpr, placements, unresolved
 
 __all__ = [
     "LEVEL",
@@ -33,11 +33,9 @@ __all__ = [
     "normal_quantile",
     "phi",
     "placements",
-    "roc",
     "sd_interval",
     "spearman",
     "squares_dof",
     "t_quantile",
-    "tpr_at_fpr",
     "unresolved",
 ]

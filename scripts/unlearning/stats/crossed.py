@@ -1,4 +1,4 @@
-"""Intervals for means over models of means over samples, where every sample is met by many models.
+"""Intervals for means over models of means over samples, where many models share the samples.
 
 Samples vary (the same sample counts once, in all models together) and models vary (within their split). Both
 variances hold the noise of a single sample in a single model; it is taken out once, so

@@ -1,4 +1,4 @@
-"""How often models are right, or wrong in one particular way, on samples of their own."""
+"""Rates of hits (right predictions, or one kind of error) over models and samples."""
 
 import numpy as np
 

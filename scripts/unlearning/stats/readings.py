@@ -1,4 +1,4 @@
-"""What is read of a test that asks many targets about many samples: accuracy, AUC and TPR at small FPR."""
+"""Accuracy, AUC and TPR at small FPR of a test on many targets and samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,9 +34,9 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     score, positive, negative = sides
     parts = [
         balanced_accuracy(score > 0, positive, negative),
-        separation.auc(score=score, forget=positive, heldout=negative),
+        separation.auc(score=score, positive=positive, negative=negative),
     ]
-    tpr = {tpr_name(level): tpr_at_fpr(score, positive, negative, fpr=level, n=n) for level in fpr}
+    tpr = {tpr_name(level): mean_tpr(score, positive, negative, fpr=level, n=n) for level in fpr}
     return {**dict(zip(("accuracy", "auc"), over_models(parts, n=n), strict=True)), **tpr}
 
 
@@ -45,7 +45,7 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     sides = _sides(test)
     if isinstance(sides, str):
         return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
-    return {level: tpr_at_fpr(*sides, fpr=level, n=_count(test)) for level in fpr}
+    return {level: mean_tpr(*sides, fpr=level, n=_count(test)) for level in fpr}
 
 
 def _count(test: Question) -> int:
@@ -86,12 +86,12 @@ def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarr
     return crossed.Part((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
 
-def tpr_at_fpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
+def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
     """Mean over models of the TPR at ``fpr``; one threshold for all where a single model cannot resolve it.
 
     Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
     """
-    sides = {"score": score, "forget": positive, "heldout": negative}
+    sides = {"score": score, "positive": positive, "negative": negative}
     fewest = negative.sum(axis=1).min()
     if not stats.unresolved(negatives=fewest, fpr=fpr):
         part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)

@@ -1,25 +1,9 @@
-"""How well scores tell two sides apart: ROC curve, AUC, TPR at a small FPR, best threshold."""
+"""How well scores tell two sides apart: AUC, the cut at a small FPR, the best threshold."""
 
 import numpy as np
 
-from unlearning.stats.estimates import LEVEL, Estimate, empty
-from unlearning.stats.intervals import clopper_pearson, mean_influence, squares_dof, t_quantile
-
-
-def roc(*, score: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ROC curve of the rules score ≥ threshold: ``fpr``, ``tpr``, ``threshold``, float64 [distinct + 1] each.
-
-    ``score`` float [n], ``positive`` bool [n]. Starts at (0, 0) with threshold inf and ends at (1, 1); equal
-    scores are one step. Raises ValueError for NaN scores and when one side is empty.
-    """
-    score, positive, _ = _two_sides(score, positive, None)
-    order = np.argsort(score)[::-1]
-    score, positive = score[order], positive[order]
-    last = np.append(score[1:] != score[:-1], True)
-    hits = np.cumsum(positive)[last]
-    alarms = np.flatnonzero(last) + 1 - hits
-    fpr, tpr = alarms / alarms[-1], hits / hits[-1]
-    return np.append(0.0, fpr), np.append(0.0, tpr), np.append(np.inf, score[last])
+from unlearning.stats.estimates import LEVEL, Estimate
+from unlearning.stats.intervals import mean_influence, squares_dof, t_quantile
 
 
 def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
@@ -75,22 +59,6 @@ def unresolved(*, negatives: float, fpr: float) -> str:
     if fpr * negatives >= 1 - 1e-9:
         return ""
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
-
-
-def tpr_at_fpr(*, score: np.ndarray, positive: np.ndarray, fpr: float, level: float = LEVEL) -> Estimate:
-    """Largest TPR among thresholds with FPR ≤ ``fpr``, with the Clopper–Pearson interval at that threshold.
-
-    ``score`` float [n], ``positive`` bool [n]; ``n`` of the result counts positives. NaN with the reason when
-    1/negatives > fpr. Raises ValueError as ``roc`` and unless 0 < fpr < 1.
-    """
-    if not 0 < fpr < 1:
-        raise ValueError(f"fpr must lie between 0 and 1, not {fpr}")
-    score, positive, _ = _two_sides(score, positive, None)
-    n = int(positive.sum())
-    if reason := unresolved(negatives=len(positive) - n, fpr=fpr):
-        return empty(n=n, note=reason)
-    cut = cut_at_fpr(negative_score=score[~positive], fpr=fpr)
-    return clopper_pearson(successes=int((score[positive] > cut).sum()), n=n, level=level)
 
 
 def best_threshold(*, value: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> float:

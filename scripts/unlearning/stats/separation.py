@@ -1,4 +1,4 @@
-"""How well a score separates forgotten from held-out samples: AUC and TPR at small FPR, one value per model."""
+"""How well a score separates two sides of samples in many models: AUC and TPR at small FPR, one value per model."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ from unlearning import stats
 from unlearning.stats import crossed
 
 
-def auc(*, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.Part:
-    """AUC of forgotten against held-out samples for each model, ties half.
+def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.Part:
+    """AUC of positive against negative samples for each model, ties half.
 
-    ``score`` float64 [models, samples] without NaN; ``forget`` and ``heldout`` float64 [models, samples], the
-    weights of the oracle's two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
+    ``score`` float64 [models, samples] without NaN; ``positive`` and ``negative`` float64 [models, samples], the
+    weights of the two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
     """
     placement = np.zeros(score.shape)
     for m in range(len(score)):
-        rows = (forget[m] > 0) | (heldout[m] > 0)
+        rows = (positive[m] > 0) | (negative[m] > 0)
         placement[m, rows] = stats.placements(
-            score=score[m, rows], positive=forget[m, rows] > 0, weight=(forget + heldout)[m, rows]
+            score=score[m, rows], positive=positive[m, rows] > 0, weight=(positive + negative)[m, rows]
         )
-    beaten, beating = (crossed.part(value=placement, weight=weight) for weight in (forget, heldout))
+    beaten, beating = (crossed.part(value=placement, weight=weight) for weight in (positive, negative))
     return crossed.Part(
         beaten.value,
         beaten.influence + beating.influence,
@@ -27,7 +27,7 @@ def auc(*, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crosse
 
 
 def tpr_at_fpr(
-    *, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, fpr: float
+    *, score: np.ndarray, positive: np.ndarray, negative: np.ndarray, fpr: float
 ) -> tuple[crossed.Part, np.ndarray]:
     """Largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism; inputs as ``auc``.
 
@@ -38,20 +38,20 @@ def tpr_at_fpr(
     """
     accepted, slope, optimism = np.zeros(score.shape), np.zeros(len(score)), np.zeros(len(score))
     for m in range(len(score)):
-        negatives = heldout[m] > 0
-        weights = heldout[m, negatives]
+        counted = negative[m] > 0
+        weights = negative[m, counted]
         n = effective_count(weights)
         spread = np.sqrt(fpr * (1 - fpr) / n)
         low, high = max(fpr - spread, 0.0), fpr + spread
         cut = {
-            level: stats.cut_at_fpr(negative_score=score[m, negatives], weight=weights, fpr=level)
+            level: stats.cut_at_fpr(negative_score=score[m, counted], weight=weights, fpr=level)
             for level in (low, fpr, high)
         }
-        rise = forget[m] @ (score[m] > cut[high]) - forget[m] @ (score[m] > cut[low])
-        slope[m] = rise / forget[m].sum() / (high - low)
+        rise = positive[m] @ (score[m] > cut[high]) - positive[m] @ (score[m] > cut[low])
+        slope[m] = rise / positive[m].sum() / (high - low)
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
-    hits, alarms = (crossed.part(value=accepted, weight=weight) for weight in (forget, heldout))
+    hits, alarms = (crossed.part(value=accepted, weight=weight) for weight in (positive, negative))
     moved = crossed.difference(hits, alarms, slope)
     return crossed.Part(hits.value, moved.influence, moved.imagined), optimism
 

@@ -1,1 +1,1 @@
-"""What may be configured: schema, reading, checks across fields, and sentences about what is wrong."""
+"""What may be configured: schema, reading, checks across fields, and messages about errors."""

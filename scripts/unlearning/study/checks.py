@@ -1,4 +1,4 @@
-"""What is valid field by field and still cannot be meant: combinations that a study's check refuses."""
+"""Checks across fields: combinations that are valid field by field but contradict each other."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ from unlearning.plugins.declarations import Quantity
 from unlearning.study.messages import StudyError, unknown
 from unlearning.study.schema import Figure, Plugin, Scenario, Table
 
-#: Attacks that ask nothing of shadow models.
+#: Attacks that need no shadow models.
 UNTRAINED = ("correctness", "random")
 
 #: Tables and figures that every study has.
@@ -19,6 +19,9 @@ BUILT_IN = {
     "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution"),
     "figures": ("meta", "verdicts", "resolution"),
 }
+
+#: Files of a case that a kind of figure may be drawn from.
+DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
@@ -50,8 +53,8 @@ def scenario(one: Scenario) -> None:
 
 
 def scenarios(every: Iterable[Scenario]) -> None:
-    """Raise StudyError for scenarios, or two points of one, that differ in their names only, and for kinds of
-    label noise in a study without any."""
+    """Raise StudyError for scenarios, or two points of one, that are equal but for their names, and for
+    label_noise_kind in a study without label noise."""
     every = list(every)
     for one in [] if any(s.use.label_noise for s in every) else every:
         for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
@@ -69,7 +72,7 @@ def scenarios(every: Iterable[Scenario]) -> None:
 
 
 def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure speaks of a scenario, axis, attack or metric that does not exist."""
+    """Raise StudyError if a table or figure names a scenario, axis, attack or metric that does not exist."""
     where, every = (kind, name), list(every)
     names = list(dict.fromkeys(s.name for s in every))
     if name in BUILT_IN[kind]:
@@ -79,6 +82,11 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
             raise StudyError((*where, "scenarios"), unknown(chosen, names, f"scenario {chosen!r}"))
         if chosen in wish.scenarios[:i]:
             raise StudyError((*where, "scenarios"), f"names {chosen!r} twice; keep one of the two")
+    if kind == "figures":
+        try:
+            _drawing(wish.kind)
+        except ValueError as error:
+            raise StudyError((*where, "kind"), str(error)) from None
     shown = [s for s in every if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in shown for axis in s.axes}
@@ -98,6 +106,16 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
 
 
 # ---------------------------------------------------------------- helpers
+
+
+def _drawing(kind: str) -> None:
+    """See by reading, not running, that the file of a kind of figure has its parts. Raises ValueError."""
+    path = registry.source_file("display/figures", kind)
+    if "draw" not in registry.defined(path):
+        raise ValueError(f"{path}: draw is missing; every kind of figure defines it")
+    files = registry.constant(path, "DRAWN_FROM")
+    if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
+        raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
 
 def _same(a: Scenario, b: Scenario) -> bool:
@@ -170,9 +188,10 @@ def _attacks(one: Scenario) -> None:
 
 
 def _comparisons(one: Scenario) -> None:
-    """Metrics that are asked for beyond a protocol's own compare with retrained models."""
+    """Metrics that are asked for beyond a protocol's own compare with retrained models, unless they say otherwise."""
     own = registry.protocol(one.protocol.name, one.protocol.file).metrics
-    extra = next((name for name, metric in one.metrics.items() if name not in own and not metric.file), None)
+    others = [name for name, metric in one.metrics.items() if name not in own and not metric.file]
+    extra = next((n for n in others if not registry.constant(registry.source_file("metrics", n), "ALONE")), None)
     if extra is not None and "retrain" not in one.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 
@@ -196,7 +215,7 @@ def _metric(metric: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
 
 
 def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
-    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric brings."""
+    """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric gives rows of."""
     name, _, form = attack.partition("/")
     known = {name for s in shown for name in s.attacks}
     if name in known and form not in FORMS:

@@ -38,7 +38,7 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
 def one(
     kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False
 ) -> Plugin | None:
-    """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are somebody else's.
+    """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are ignored here.
 
     None if ``partial`` and required options are missing. Raises StudyError.
     """
@@ -82,6 +82,6 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
     try:
         registry.options(kind, name, file)
         if kind == "protocols":
-            registry.load(kind, name, file)
+            registry.protocol(name, file)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None

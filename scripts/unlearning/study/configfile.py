@@ -1,4 +1,4 @@
-"""Reads a study's YAML files strictly: what YAML forgives and nobody means is an error that names its place."""
+"""Reads a study's YAML files strictly: duplicate keys and the like are errors that name their line."""
 
 import os
 from collections.abc import Iterable
@@ -8,6 +8,9 @@ from typing import Any
 import yaml
 
 from unlearning.study.messages import StudyError, shown
+
+#: How deeply a study may be nested, and how many values it may unfold into through aliases.
+DEEPEST, MOST = 30, 100_000
 
 
 def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
@@ -53,25 +56,47 @@ def _scalar(value: Any) -> Any:
     return read if isinstance(read, (bool, int, float, type(None))) else value
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML that may name plain values only; what cannot be read as its tag says is told by its line."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, StudyError, RecursionError):
+            raise
+        except Exception:
+            kind, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
+            hint = "" if kind == "timestamp" else "; leave the tag out"
+            raise StudyError(
+                (),
+                f"holds {shown(node.value)} in line {line}, which is no {kind}; put it in quotes if it is text{hint}",
+            ) from None
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        text = path.read_bytes().decode("utf-8")
+        loader = _Loader(text)
         node = loader.get_single_node()
+        _refuse_endless(node, (), {})
         _refuse_twins(node, (), set())
         content = None if node is None else loader.construct_document(node)
     except StudyError:
         raise
     except OSError as error:
         raise StudyError((), f"cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise StudyError((), "is not text in UTF-8; give a YAML file") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise StudyError((), f"is not text in UTF-8 (line {line}); give a YAML file, saved as UTF-8") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        if isinstance(error, yaml.reader.ReaderError):
+            place = f" in line {text[: error.position].count(chr(10)) + 1}"
         why = getattr(error, "problem", None) or getattr(error, "reason", None) or "unknown reason"
         raise StudyError((), f"is not valid YAML{place}: {why}") from None
-    except ValueError as error:
-        raise StudyError((), f"holds a value that YAML cannot read ({error})") from None
+    except RecursionError:
+        raise StudyError((), f"is nested more deeply than the {DEEPEST} levels that a study may have") from None
     if content is None:
         raise StudyError((), "is empty; a study needs at least the fields study and scenarios")
     if not isinstance(content, dict):
@@ -80,8 +105,30 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
+def _refuse_endless(node: yaml.Node | None, above: tuple[int, ...], sizes: dict[int, int]) -> int:
+    """How many values a node unfolds into. Raises StudyError for an alias within what it stands for, for more levels
+    than `DEEPEST` and for more values than `MOST`."""
+    if node is None or id(node) in sizes:
+        return 0 if node is None else sizes[id(node)]
+    line = node.start_mark.line + 1
+    if id(node) in above:
+        raise StudyError((), f"has an alias inside of what it stands for (line {line}); let no alias contain itself")
+    if len(above) > DEEPEST:
+        raise StudyError((), f"is nested more deeply than {DEEPEST} levels in line {line}")
+    inner = []
+    if isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    elif isinstance(node, yaml.MappingNode):
+        inner = [part for pair in node.value for part in pair]
+    size = 1 + sum(_refuse_endless(part, (*above, id(node)), sizes) for part in inner)
+    if size > MOST:
+        raise StudyError((), f"unfolds into more than {MOST:,} values in line {line}; use fewer aliases")
+    sizes[id(node)] = size
+    return size
+
+
 def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], seen: set[int]) -> None:
-    """Raise StudyError for a mapping with the same key twice; aliases are looked at once."""
+    """Raise StudyError for a mapping with the same key twice; each alias is checked once."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))

@@ -1,4 +1,4 @@
-"""From defaults, overrides and axes to single scenarios: what is merged over what, and which file line said so."""
+"""From defaults, overrides and axes to single scenarios, keeping track of the layer that set each field."""
 
 import copy
 import itertools

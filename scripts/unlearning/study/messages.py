@@ -1,7 +1,7 @@
-"""What is wrong with a study, in one plain sentence that starts with the path of the field.
+"""Messages about errors in a study: one plain sentence that starts with the path of the field.
 
-YAML gives real types, so nothing is converted: "3" is no number, 3.7 no whole number, true no 1. Only what means
-the same is taken as such: a list for a tuple, a whole number for a real one, a number as the key of a mapping.
+YAML has types, so values are not converted: "3" is no number, 3.7 no whole number, true no 1. Only equivalent forms
+are accepted: a list for a tuple, a whole number for a real one, a number as the key of a mapping.
 """
 
 import json
@@ -18,7 +18,7 @@ from unlearning.plugins.suggest import unknown
 
 Path = tuple[str | int, ...]
 
-#: What a value must be, by the type of pydantic's error.
+#: pydantic's error type → what the value must be.
 EXPECTED = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -38,13 +38,13 @@ EXPECTED = {
     "string_too_long": "at most {max_length} characters long",
 }
 
-#: What scenarios, methods, tables and whatever else becomes part of a file's name may be called.
+#: Allowed names of scenarios, methods, tables and everything else that becomes part of a file's name.
 NAME = r"^[a-z0-9][a-z0-9_]*$"
 
-#: What metrics are called, which may hold a rate as in tpr_at_0.1pct_fpr.
+#: Allowed names of metrics, which may hold a rate as in tpr_at_0.1pct_fpr.
 METRIC = r"^[a-z0-9][a-z0-9_.]*$"
 
-#: Words for the patterns of text fields.
+#: Pattern of a text field → description.
 PATTERNS = {
     NAME: "lower-case letters, digits and underscores only",
     METRIC: "lower-case letters, digits, underscores and points only",
@@ -59,25 +59,27 @@ NUMBER = re.compile(r"([+-]?\d+)(\.\d*)?(?:[eE]([+-]?)(\d+))?")
 class StudyError(ValueError):
     """A study that cannot be run: ``path`` of the field and the ``sentence`` about it.
 
-    ``joint``: the fault is in how several fields combine, so that no single override is to blame.
+    ``joint``: the error lies in a combination of fields, so that no single override is named.
     """
 
     def __init__(self, path: Iterable[str | int], sentence: str, *, joint: bool = False) -> None:
         self.path, self.sentence, self.joint = tuple(path), sentence, joint
-        super().__init__(": ".join(filter(None, [".".join(map(str, self.path)), sentence])))
+        text = ": ".join(filter(None, [".".join(map(str, self.path)), sentence]))
+        # One line, whatever keys are made of.
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
     def under(self, *prefix: str | int) -> "StudyError":
-        """The same fault, its path continued upwards."""
+        """The same error with its path extended upwards."""
         return StudyError((*prefix, *self.path), self.sentence, joint=self.joint)
 
 
 def plain(value: Any, path: Path = ()) -> Any:
     """``value`` as mappings with text keys, lists and scalars, nothing else. Raises StudyError.
 
-    NaN is refused everywhere, and infinity but for a privacy budget, where it means training without one.
+    NaN is refused everywhere, infinity everywhere but for a privacy budget, where it means none.
     """
     if len(path) > 30:
-        raise StudyError(path[:3], "is nested without end; let no alias contain itself")
+        raise StudyError(path[:3], "is nested more than 30 levels deep")
     if isinstance(value, dict):
         found = {}
         for key, item in value.items():
@@ -91,16 +93,18 @@ def plain(value: Any, path: Path = ()) -> Any:
     infinite = isinstance(value, float) and not math.isfinite(value)
     if infinite and (math.isnan(value) or "dp.epsilon" not in ".".join(map(str, path))):
         raise StudyError(path, f"must be finite, found {shown(value)}")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise StudyError(path, f"holds half a character, {value!a}; write the character itself")
     if value is not None and not isinstance(value, (str, bool, int, float)):
         raise StudyError(path, f"YAML reads {value} as a {type(value).__name__}; put it in quotes if it is text")
     return value
 
 
 def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), partial: bool = False) -> Any:
-    """``raw`` (see `plain`) as ``model``. Raises StudyError about the first fault.
+    """``raw`` (see `plain`) as ``model``. Raises StudyError about the first error.
 
-    ``also``: other fields that may stand beside those of the model, for suggestions. ``partial``: more fields are
-    to come, so what is missing or does not fit together is no fault yet; the answer is None then.
+    ``also``: other fields that may stand beside those of the model, for suggestions. ``partial``: more fields
+    follow, so missing or inconsistent fields are no error yet; None is returned then.
     """
     try:
         # Strict JSON rules are those of YAML: real types, but lists for tuples and text for keys.
@@ -146,6 +150,8 @@ def _key(key: Any, path: Path) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key != key:
         why = "YAML reads yes, no, on and off so; put it in quotes" if isinstance(key, bool) else "use text"
         raise StudyError(path, f"the key {shown(key) if key is not None else 'null'} is not text ({why})")
+    if isinstance(key, str) and any("\ud800" <= c <= "\udfff" for c in key):
+        raise StudyError(path, f"the key {key!a} holds half a character; write the character itself")
     return key if isinstance(key, str) else f"{key:g}" if isinstance(key, float) else str(key)
 
 
@@ -219,7 +225,7 @@ def _expected(error: dict[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """How YAML came to another type than the writer meant."""
+    """Why YAML read another type than was meant."""
     if isinstance(value, bool):
         return "" if expected == "true or false" else " (YAML reads yes, on and true alike, and no, off and false)"
     if "text" in expected and isinstance(value, (int, float)):

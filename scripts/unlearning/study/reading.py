@@ -1,4 +1,4 @@
-"""Reads a study: what its file says, checked field by field and against itself, every scenario spelled out."""
+"""Reads a study: checked field by field and across fields, with every scenario in full."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,14 +37,14 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         whole = Study(top.study, top.seed, top.batch, top.bootstrap, top.margins, scenarios, top.tables, top.figures)
         return select(whole, top.only)
     except StudyError as error:
-        end = " (given by --config)" if messages.contains(given, error.path) else ""
+        end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
         raise StudyError((), f"{origin}: {error}{end}") from None
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
     """The part of a study that consists of the scenarios, protocols or systems named in ``only`` (all if it is empty).
 
-    Scenarios that these select samples from stay, and the tables and figures that speak of nothing else. Raises
+    Scenarios that these select samples from are kept, as are tables and figures that show kept scenarios only. Raises
     StudyError for a name that the study does not know.
     """
     scenarios = study.scenarios
@@ -65,7 +65,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
 
 
 def system(scenario: Scenario) -> str:
-    """The system of evaluation that the scenario's protocol belongs to; a protocol of its own is one by itself."""
+    """The system of evaluation of the scenario's protocol: its record's ``system``, or the protocol itself."""
     return registry.protocol(scenario.protocol.name, scenario.protocol.file).system or scenario.protocol.name
 
 
@@ -73,7 +73,7 @@ def system(scenario: Scenario) -> str:
 
 
 def _check_layer(layer: dict[str, Any], *where: str) -> None:
-    """Defaults, or what a scenario overrides, by itself: nothing is wrong just because something else hides it."""
+    """Check defaults, or a scenario's overrides, by themselves, so that errors are found in overridden fields too."""
     try:
         fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
         validated(ScenarioFile, fields, also=["vary"], partial=True)
@@ -113,13 +113,13 @@ def _scenario(variant: expand.Variant) -> Scenario:
 
 
 def _imports(fields: dict[str, Any]) -> bool:
-    """Whether the models of a scenario come from elsewhere, so that nothing is loaded, trained or unlearned."""
+    """Whether a scenario uses external logits, so that nothing is loaded, trained or unlearned."""
     protocol = fields.get("protocol")
     return isinstance(protocol, dict) and protocol.get("name") == "external"
 
 
 def _imported(variant: expand.Variant) -> Scenario:
-    """A scenario that names its methods freely, as folders of logits, and has no data, model or recipe."""
+    """A scenario of external logits: methods are folders; there is no data, model or recipe."""
     idle = {"data": {}, "model": {}, "recipe": {}}
     for field in idle:
         if field in variant.layers[1][1]:
@@ -143,7 +143,7 @@ def _imported(variant: expand.Variant) -> Scenario:
 
 
 def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugin]:
-    """A second, independent population of retrained models: what perfect unlearning looks like."""
+    """Add ``retrain_control``, a second, independent population of retrained models."""
     if "retrain" not in methods or not controls:
         return methods
     if "retrain_control" in methods:

@@ -34,7 +34,14 @@ KINDS = registry.names("display/figures")
 
 
 class DataChoice(Settings):
-    """How the samples of a source are used (see `unlearning.data.prepare`); its own options stand beside these."""
+    """Which samples of a source are used, and with which labels; its own options stand beside these.
+
+    ``test_size``: so many random samples are the test part; ``per_class``: the first samples of each class of the
+    training part; ``size``: so many random training samples. All three as a number or, but for ``per_class``, a
+    fraction. ``label_noise``: the share of training labels that is drawn anew, from ``any`` class or from any
+    ``other`` than the true one; the seed is separate, so that a smaller share relabels a subset. ``greyscale``: luma
+    in place of colours, ``interleaved`` as the published code of Becker & Liebig reads the images.
+    """
 
     size: int | float | None = Field(None, gt=0)
     per_class: int | None = Field(None, ge=1)
@@ -104,7 +111,11 @@ class Margins(Settings):
 
 
 class StudyFile(Settings):
-    """The top level of a study's file."""
+    """The top level of a study's file.
+
+    ``study``: its name, and the folder of its results; ``seed`` of all draws; ``bootstrap``: replicates behind
+    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name.
+    """
 
     study: Name
     seed: int = Field(0, ge=0)
@@ -126,7 +137,13 @@ class StudyFile(Settings):
 
 
 class ScenarioFile(Settings):
-    """The fields of one scenario, after the defaults are filled in."""
+    """The fields of one scenario, after the defaults are filled in.
+
+    ``data``, ``model`` and ``protocol``: a name and options beside it. ``recipe``: how originals, retrained and shadow
+    models are trained. ``methods``, ``attacks`` and ``metrics``: options by name; a list of names picks from the
+    defaults. ``controls``: train a second, independent retrained population. Beside these, ``vary``: axis → values,
+    where a list sets the field that the axis is called after, and a mapping sets any fields by label.
+    """
 
     data: dict[str, Any]
     model: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Which scenario another one selects its samples from, and what contradicts that."""
+"""Scenarios that select their samples by the models of another scenario."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from unlearning.study.schema import Scenario
 
 
 def check(every: Iterable[Scenario]) -> None:
-    """Raise StudyError for a scenario that selects from one that cannot tell, or that unlearns nothing by a method."""
+    """Raise StudyError for a scenario whose source has no selection, or that has methods but forgets nothing."""
     every = list(every)
     for one in every:
         source(one, every)

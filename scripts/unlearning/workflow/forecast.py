@@ -1,12 +1,12 @@
-"""What a study will cost: its plan and a few rates make seconds and bytes of every job. Pure arithmetic.
+"""Forecast of cost: seconds and bytes of every job, from the plan and a few rates. Pure arithmetic.
 
 A job that trains or unlearns takes
 
     seconds = models · (work · step + samples · answer + norms · norm)
 
 where work counts the rows that a model reads (times epochs, if it is trained), and step, answer and norm are seconds
-per row: measured by a short probe, or taken from jobs of the same kind that are done. All other jobs take as long as
-those of the same name did, or else as those of the default study, in proportion to models × samples.
+per row: measured by a short probe, or taken from jobs of the same kind that are done. All other jobs are forecast
+from those of the same name on record, else from the default study, in proportion to models × samples.
 """
 
 import heapq
@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable
 
 from unlearning.study.schema import STAGES
-from unlearning.workflow.plan import Plan
+from unlearning.workflow.nodes import Plan
 from unlearning.workflow.progress import WEIGHTS
 
 #: Stages whose jobs hold models.
@@ -24,7 +24,7 @@ MODELS = ("train", "unlearn")
 #: bytes for each of them.
 CELLS, SCORE_BYTES = 32 * 1797, 15
 
-#: Settings of a recipe that change no step's time.
+#: Settings of a recipe that do not affect the time of a step.
 FREE = ("epochs", "lr", "schedule", "milestones", "lr_decay")
 
 #: (stage, node).
@@ -67,7 +67,7 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     rows = splits["train"] - (splits["forget"] if method == "retrain" else 0)
     what = [
         data["shape"], data["classes"], settings["model"], settings["options"], recipe, settings["gradients"],
-        # Training is training in either stage; a method's time depends on how much it is asked to forget.
+        # Training takes the same in either stage; a method's time depends on the size of the forget set.
         "" if trains else [method, settings["method_options"], round(splits["forget"] / splits["train"], 2)],
     ]  # fmt: skip
     return {
@@ -82,7 +82,7 @@ def job(node: dict, data: dict, splits: dict) -> dict:
 
 
 def seconds(job: dict, rate: dict) -> float:
-    """What the ledger will say of a job with models; ``rate``: seconds per row (step, answer, norm)."""
+    """Forecast seconds of a job with models; ``rate``: seconds per row (step, answer, norm)."""
     reads = job["samples"] * rate["answer"] + job["norms"] * rate["norm"]
     return job["models"] * (job["work"] * rate["step"] + reads)
 
@@ -220,7 +220,7 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
 
 
 def kept(rows: list[dict], former: list[dict]) -> list[dict]:
-    """What to remember of a forecast: of a job that is done, what was foretold before it was."""
+    """The rows to keep of a forecast; for jobs that are done, the earlier forecast."""
     told = {(row["stage"], row["node"]): row for row in former if row["rate"] != "done"}
     return [told.get((row["stage"], row["node"]), row) if row["rate"] == "done" else row for row in rows]
 

@@ -1,4 +1,4 @@
-"""A server of forks: jobs on this machine start as copies of a process that has imported the libraries already.
+"""Fork server: jobs on this machine start as copies of a process that has imported the libraries already.
 
 Importing torch takes seconds, and most jobs of a small study take less. So a run starts one server for jobs without
 models and one for jobs with models. Snakemake asks for a fork (`workflow.snakemake_changes`), in which the job's script
@@ -28,28 +28,28 @@ from pathlib import Path
 FIRST = ("numpy", "scipy.special", "sklearn.datasets", "pydantic", "snakemake.script")
 LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
 
-#: Slow to import, and read by jobs of studies with such a thing.
+#: Modules that are slow to import and needed by some studies only.
 SPECIAL = {
     "models": ("torch", "torch.func", "safetensors.torch"),
     "privacy": ("unlearning.bank.private",),
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
 
-#: Scripts that import torch, whose forks the second server makes: a small process is copied faster.
+#: Scripts that import torch; a second server forks them, so that the first stays small and forks faster.
 WITH_MODELS = ("train", "unlearn", "forecast")
 
-#: The environment variable that does without a server, if it is 0.
+#: Environment variable; 0 disables the server.
 SWITCH = "UNLEARNING_FORKSERVER"
 
-#: Its value in a fork.
+#: Its value in forks.
 FORKED = "forked"
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-#: Arrow's memory would have a thread of its own, which no fork would have.
+#: Arrow's default allocator has a background thread, which does not survive a fork.
 NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
-#: Of the server, and of the one for jobs with models.
+#: Sockets of the server, and of the one for jobs with models.
 DOORS = ("door", "models")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
@@ -70,14 +70,14 @@ def start(special: Collection[str] = ("models",)) -> str | None:
         return None
     doors = {name: socket.socket(socket.AF_UNIX) for name in DOORS[: 1 + ("models" in special)]}
     try:
-        folder = tempfile.mkdtemp(prefix="unlearning-")  # nobody else may enter
+        folder = tempfile.mkdtemp(prefix="unlearning-")  # accessible to this user only
         with _short(folder) as short:
             for name, door in doors.items():
                 door.bind(f"{short}/{name}")
     except OSError:
         return None
     for door in doors.values():
-        door.listen(64)  # from now on nobody is turned away, though the first ones wait
+        door.listen(64)  # from now on requests are queued until the server is ready
     handles = [door.fileno() for door in doors.values()]
     program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning.workflow import forkserver; "
     _server = subprocess.Popen(
@@ -90,9 +90,9 @@ def start(special: Collection[str] = ("models",)) -> str | None:
 
 
 def run(folder: str, door: str, arguments: list[str], environment: dict[str, str]) -> int | None:
-    """Have a fork of the server at a ``door`` in ``folder`` run a script, the first of ``arguments``, and wait for it.
+    """Run a script, the first of ``arguments``, in a fork of the server at the socket ``door`` in ``folder``, and wait.
 
-    ``environment`` is added to this process's own. Returns how the script ended; None if nobody answers.
+    ``environment`` is added to this process's own. Returns its exit status; None if there is no server.
     """
     added = {**environment, SWITCH: FORKED}
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": {**os.environ, **added}}
@@ -115,13 +115,13 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
 
 
 def serve(doors: list[int], folder: str, special: list[str]) -> None:
-    """Import what jobs need, and fork for everyone who asks at ``doors``, handles of sockets, until standard input is
-    closed; the second is that of a server of its own. Removes ``folder``.
+    """Import what jobs need and fork for each request at ``doors``, file descriptors of sockets, until standard input
+    is closed; the second belongs to a second server. Removes ``folder``.
 
-    Of ours, servers import what the scripts import; scripts and plug-ins are read when a job starts.
+    Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
-    path = sys.path[2:]  # without the current folder and ours
-    for number in SIGNALS:  # they are for the jobs, and forks vanish by themselves
+    path = sys.path[2:]  # without the current folder and the library's
+    for number in SIGNALS:  # signals are for the jobs; finished forks are reaped automatically
         signal.signal(number, signal.SIG_IGN)
     for module in FIRST:
         _take(module)
@@ -141,11 +141,11 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
 
 
 def _serve(door: int, modules: list[str], scripts: list[str], path: list[str]) -> None:
-    """Import ``modules``, of which no script stays, and serve; who comes early gets a fork with what is there."""
+    """Import ``modules`` and serve; requests that come during imports get a fork with what is imported so far."""
     with socket.socket(fileno=door) as listening:
 
         def open_for(seconds: float | None) -> bool:
-            """Fork for everyone who is waiting, or comes within so many seconds; whether the run goes on."""
+            """Fork for each request that waits or comes within so many seconds; returns whether the run goes on."""
             while ready := select.select([listening, sys.stdin], [], [], seconds)[0]:
                 if sys.stdin in ready:
                     return False
@@ -162,17 +162,17 @@ def _serve(door: int, modules: list[str], scripts: list[str], path: list[str]) -
                 sys.modules.pop(script, None)  # a job reads its own
             if not open_for(0):
                 return
-        gc.freeze()  # forks need not look for garbage among all this
+        gc.freeze()  # forks skip these objects in garbage collection
         open_for(None)
 
 
 def _take(module: str) -> None:
-    with suppress(Exception):  # a job that needs it will say so
+    with suppress(Exception):  # a job that needs it fails with its own error
         import_module(module)
 
 
 def _run(client: socket.socket, path: list[str]) -> None:
-    """In the fork: become the process that asked, run its script, tell how it ended."""
+    """In the fork: take over the environment of the requesting process, run its script, send the exit status."""
     for number in SIGNALS:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     code = 1
@@ -180,17 +180,17 @@ def _run(client: socket.socket, path: list[str]) -> None:
         size, text = int.from_bytes(client.recv(8), "big"), b""
         while len(text) < size and (part := client.recv(1 << 16)):
             text += part
-        if not text or len(text) < size:  # who asked has gone
+        if not text or len(text) < size:  # the requesting process has ended
             sys.exit(1)
         request = json.loads(text)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the server's own says when the run ends
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # standard input of the server signals the end of the run
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
         script = request["arguments"][0]
         sys.argv, sys.path[:] = request["arguments"], [str(Path(script).parent), *path]
         tempfile.tempdir = None  # that of the job's environment
-        for library, seed in (("numpy.random", "seed"), ("torch", "seed")):  # else all forks would draw the same
+        for library, seed in (("numpy.random", "seed"), ("torch", "seed")):  # else forks draw the same numbers
             if library in sys.modules:
                 getattr(sys.modules[library], seed)()
         threading.Thread(target=_end_with, args=(client,), daemon=True).start()
@@ -211,7 +211,7 @@ def _run(client: socket.socket, path: list[str]) -> None:
 
 
 def _end_with(client: socket.socket) -> None:
-    """Kill this process when the one that asked for it has gone."""
+    """Kill this process when the requesting one ends."""
     if not client.recv(1):
         os.kill(os.getpid(), signal.SIGKILL)
 

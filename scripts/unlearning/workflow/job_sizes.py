@@ -1,4 +1,4 @@
-"""How large the jobs of a study are: its data read, its memberships drawn, none of them written."""
+"""Sizes of a study's jobs, from its data and memberships, which are read and drawn but not written."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from unlearning.artifacts.selection import Selection
 from unlearning.data import Source, prepare
 from unlearning.plugins import registry
 
-#: Images per part, and shape of an image: what is downloaded when it is needed, and not before.
+#: Images per part and shape of an image, so that a forecast downloads nothing.
 DOWNLOADS = {
     "cifar10": (50_000, 10_000, (3, 32, 32), 10), "cifar100": (50_000, 10_000, (3, 32, 32), 100),
     "mnist": (60_000, 10_000, (1, 28, 28), 10), "fashion_mnist": (60_000, 10_000, (1, 28, 28), 10),
@@ -20,7 +20,7 @@ DOWNLOADS = {
 class Draws:
     """Data and memberships of a study, by the names of their nodes; ``nodes`` as `forecast.nodes` gives them.
 
-    Of memberships that differ only in the numbers of their blocks, one is drawn: a protocol draws all blocks alike.
+    Of memberships that differ only in block numbers, one is drawn, since all blocks have the same sizes.
     """
 
     def __init__(self, nodes: list[dict]) -> None:
@@ -50,8 +50,8 @@ class Draws:
     def membership(self, name: str) -> Membership:
         """Memberships of as many blocks, by the same protocol, from the same data.
 
-        Where they choose samples by a selection, which takes trained models, every second sample is selected: who is
-        does not change how many are.
+        Where they need a selection, which takes trained models, every second sample is selected instead: only the
+        number matters.
         """
         node = self.nodes[name]
         settings, (data,) = node["settings"], node["after"]["data"]

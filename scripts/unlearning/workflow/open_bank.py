@@ -1,4 +1,4 @@
-"""Where models come into being: the steps that training and unlearning share."""
+"""Steps that training and unlearning share: opening a bank and writing models and logits."""
 
 import os
 
@@ -6,13 +6,16 @@ import numpy as np
 import torch
 
 from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.files import FailedError
 from unlearning.bank.bank import Bank
 from unlearning.bank.device import claim_gpu
 from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Rows
 from unlearning.plugins import registry
+from unlearning.plugins.guard import PluginError, guard, ours
+from unlearning.workflow.attempt import check_model
 
-# One thread per process: more would change the last bits of sums, and slow down small models.
+# One thread per process: more would change the last bits of sums and slow small models down.
 torch.set_num_threads(1)
 
 
@@ -37,17 +40,25 @@ def device() -> str:
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:
-    """A bank of fresh models for the given memberships."""
-    architecture = registry.load("models", settings["model"], place.get("file"))
-    options = architecture.Options(**settings["options"])
-    return Bank.create(
-        lambda: architecture.build(options, data.x.shape[1:], data.classes),
-        data.x,
-        membership.trained_labels(data.y),
-        membership.seed,
-        recipe=Recipe(**settings["recipe"]),
-        device=device(),
-    )
+    """A bank of fresh models for the given memberships. Raises FailedError for an architecture that cannot be used."""
+    at = device()
+    try:
+        architecture = registry.load("models", settings["model"], place.get("file"))
+        options = architecture.Options(**settings["options"])
+        with guard(architecture.__file__):
+            bank = Bank.create(
+                lambda: architecture.build(options, data.x.shape[1:], data.classes),
+                data.x,
+                membership.trained_labels(data.y),
+                membership.seed,
+                recipe=Recipe(**settings["recipe"]),
+                device=at,
+            )
+        if not ours(architecture.__file__):
+            check_model(bank, data.classes, architecture.__file__)
+    except PluginError as error:
+        raise FailedError("model", str(error)) from error
+    return bank
 
 
 def dump(

@@ -8,7 +8,8 @@ from typing import Any
 
 from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
-from unlearning.workflow.plan import Case, Node, Plan
+from unlearning.workflow import compared
+from unlearning.workflow.nodes import Case, Node, Plan
 
 CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
 
@@ -37,41 +38,11 @@ def cost(plan: Plan) -> dict[str, Any]:
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
 
 
-def comparisons(plan: Plan) -> list[dict[str, Any]]:
-    """Every scenario's verdicts and what they rest on, and of every method the jobs that made its models and those
-    that it is compared with, but for the adversary's, as [stage, node]."""
-    stage_of = {n.outputs["spec"]: [stage, name] for stage, nodes in plan.nodes.items() for name, n in nodes.items()}
-    shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
-    cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
-    found = []
-    for one in plan.comparisons:
-        where = one.scenario.name, one.scenario.setting
-        made = {}
-        for method in one.scenario.methods:
-            asked = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
-            files = [
-                path
-                for case in asked if not _imported(one.scenario)
-                for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
-                for path in batch[1:]
-            ]  # fmt: skip
-            made[method] = [stage_of[_spec(path)] for path in dict.fromkeys(files)]
-        files = {name: path for name, path in one.outputs.items() if name != "spec"}
-        place = {"scenario": where[0], "setting": where[1], "methods": list(one.scenario.methods)}
-        found.append({**place, **files, "made": made})
-    return found
-
-
-def comparison_files(plan: Plan) -> list[str]:
-    """The tables of all comparisons, each once."""
-    return sorted({path for one in plan.comparisons for name, path in one.outputs.items() if name != "spec"})
-
-
 def verdicts(plan: Plan) -> dict[str, Any]:
     """The verdicts of the whole study."""
     return {
         "study": plan.study.name,
-        "comparisons": comparisons(plan),
+        "comparisons": compared.comparisons(plan),
         "own_metrics": own_metrics(plan),
         "caption": caption("verdicts"),
         "code": code("verdicts"),
@@ -262,7 +233,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
         "title": f"Study {plan.study.name}: what is left to find",
         "table": None,
         "cases": _cases(plan, None),
-        "comparisons": comparisons(plan),
+        "comparisons": compared.comparisons(plan),
         "own_metrics": own_metrics(plan),
         "caption": caption("headline"),
     }

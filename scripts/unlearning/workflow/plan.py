@@ -1,87 +1,15 @@
-"""Study → nodes: what has to be made, from what, under which name.
+"""Study → nodes: what has to be made, from what, under which name (`workflow.nodes`).
 
-The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
-parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
-touches, reverting it finds the old files again, and two studies share what is equal. Pure: nothing is
-imported from torch, no artifact is read.
+Pure: nothing is imported from torch, no artifact is read.
 """
 
 import functools
-import hashlib
-import json
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from unlearning.plugins import registry, source
 from unlearning.study import selecting
-from unlearning.study.schema import PAPER_SET, PLACES, STAGES, Plugin, Scenario, Study
-
-ROOT = "results"
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
-
-    stage: str
-    name: str
-    settings: dict[str, Any]
-    inputs: dict[str, str | list[str]]
-    outputs: dict[str, str]
-    place: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
-
-    scenario: Scenario
-    method: str
-    metrics: str
-    contributions: str
-    scores: str | None
-    unlearned: list[str]
-    originals: list[str]
-    splits: list[str]
-    data: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The verdicts on all methods of one scenario: the files of its node by name."""
-
-    scenario: Scenario
-    outputs: dict[str, str]
-
-
-@dataclass
-class Plan:
-    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them."""
-
-    study: Study
-    nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
-    cases: list[Case] = field(default_factory=list)
-    comparisons: list[Comparison] = field(default_factory=list)
-    _codes: dict[tuple, str] = field(default_factory=dict)
-
-    def node(self, stage: str, name: str) -> Node:
-        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
-        return self.nodes[stage][name]
-
-    def code(self, script: str, chosen: tuple[tuple[str, str, str | None], ...]) -> str:
-        """Digest of a stage's script and of the plug-in files (kind, name, file) it will load."""
-        if (script, chosen) not in self._codes:
-            files = (registry.source_file(*plugin) for plugin in chosen)
-            self._codes[script, chosen] = source.digest(source.SCRIPTS / f"{script}.py", *files)
-        return self._codes[script, chosen]
-
-    def __len__(self) -> int:
-        return sum(len(nodes) for nodes in self.nodes.values())
-
-    def specs(self) -> list[str]:
-        """The spec files of all nodes, stage by stage."""
-        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+from unlearning.study.schema import PAPER_SET, PLACES, Plugin, Scenario, Study
+from unlearning.workflow.nodes import Case, Comparison, Node, Plan
 
 
 def make(study: Study) -> Plan:
@@ -90,23 +18,6 @@ def make(study: Study) -> Plan:
     for scenario in study.scenarios:
         _Scenario(plan, scenario).add()
     return plan
-
-
-def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
-    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
-    keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
-    text = json.dumps([code, settings, keys], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-@functools.cache
-def _read(text: str) -> dict[str, Any]:
-    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
-    return json.loads(text)
-
-
-def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (files,) if isinstance(files, str) else files
 
 
 class _Scenario:
@@ -141,7 +52,7 @@ class _Scenario:
         """Verdicts of this scenario's models on every sample, and what it takes to get them."""
         data, metric = self._data(), self.record.selects
         batches = self._batches(data)
-        return self._node(
+        return self.plan.add(
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
             {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
@@ -159,39 +70,6 @@ class _Scenario:
         """Memberships and models of every batch."""
         return [self._batch(data, population, blocks) for population, blocks in self._blocks()]
 
-    def _node(
-        self,
-        stage: str,
-        label: str,
-        settings: dict[str, Any],
-        inputs: dict[str, list[Node]],
-        files: dict[str, str | tuple[str, ...]],
-        outputs: tuple[str, ...],
-        chosen: tuple[Plugin, ...] = (),
-        kinds: tuple[str, ...] = (),
-        place: dict[str, Any] | None = None,
-    ) -> Node:
-        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
-        plugin_files = tuple((kind, p.name, p.file) for kind, p in zip(kinds, chosen, strict=True))
-        code = self.plan.code(stage, plugin_files)
-        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
-        name = f"{label}-{key(code, settings, parents)}"
-        nodes = self.plan.nodes[stage]
-        if name not in nodes:
-            folder = f"{ROOT}/{stage}/{name}"
-            paths = {
-                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
-                for role, group in inputs.items()
-            }
-            nodes[name] = Node(
-                # In the order of the key: Snakemake takes settings in another order for other settings.
-                stage, name, _read(json.dumps(settings, sort_keys=True)),
-                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
-                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
-                place or {},
-            )  # fmt: skip
-        return nodes[name]
-
     def _data(self) -> Node:
         chosen = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
@@ -201,7 +79,7 @@ class _Scenario:
             settings["content"] = source.fingerprint(Path(chosen.options["path"]))
         label = chosen.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
-        return self._node(
+        return self.plan.add(
             "data", label, settings, {}, {},
             ("data.npz",), (chosen,), ("data",),
             place={"file": chosen.file, **{k: v for k, v in chosen.options.items() if k in PLACES}},
@@ -226,7 +104,7 @@ class _Scenario:
         options = {k: v for k, v in scenario.protocol.options.items() if k not in unnamed}
         base = data.name.rsplit("-", 1)[0]
         where = f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
-        splits = self._node(
+        splits = self.plan.add(
             "splits", f"{base}-{scenario.protocol.name}-{where}",
             {"protocol": scenario.protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.study.seed},
@@ -234,7 +112,7 @@ class _Scenario:
             ("membership.npz",), (scenario.protocol,), ("protocols",), place={"file": scenario.protocol.file},
         )  # fmt: skip
         recipe = scenario.recipe.model_dump(mode="json")
-        train = self._node(
+        train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              "gradients": self._gradients()},
@@ -250,8 +128,10 @@ class _Scenario:
 
     def _references(self) -> tuple[str, ...]:
         """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
-        also = set(self.scenario.metrics) - set(self.record.metrics)
-        return self.record.references or (("retrain", "retrain_control") if also else ())
+        also = [metric for name, metric in self.scenario.metrics.items() if name not in self.record.metrics]
+        files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
+        compare = not all(registry.constant(file, "ALONE") for file in files)
+        return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
@@ -269,7 +149,7 @@ class _Scenario:
         settings = {**train.settings, "method": method.name, "method_options": method.options}
         if "file" in method.options:
             settings["method_code"] = source.digest(Path(method.options["file"]))
-        return self._node(
+        return self.plan.add(
             "unlearn", f"{train.name.rsplit('-', 1)[0]}-{method.name}", settings,
             {"data": [data], "splits": [splits], "trained": [train]},
             {"data": "data", "splits": "membership", "trained": "models"},
@@ -306,13 +186,13 @@ class _Scenario:
         if self.record.attacked or scenario.attacks:
             attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
             own = {"own_rows": True} if self.record.own_rows else {}
-            scores = self._node(
+            scores = self.plan.add(
                 "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
                 tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
                 place=self._own_files("attacks"),
             )  # fmt: skip
         wanted = tuple(scenario.metrics.values())
-        metrics = self._node(
+        metrics = self.plan.add(
             "metrics", label,
             {
                 "metrics": {name: metric.options for name, metric in scenario.metrics.items()},
@@ -344,7 +224,7 @@ class _Scenario:
             "draws": self.study.bootstrap, "seed": self.study.seed,
         }  # fmt: skip
         nodes = [judged[name] for name in names]
-        compared = self._node(
+        compared = self.plan.add(
             "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
             {"metrics": "metrics", "contributions": "contributions"},
             ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
@@ -365,7 +245,7 @@ class _Scenario:
     def _import(self, method: str, kind: str, files: dict[str, Path]) -> Node:
         own = f"{method}-{kind}" if kind in self.protocol.OWN else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
-        return self._node(
+        return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{own}", {"population": kind, "content": content}, {}, {},
             ("data.npz", "membership.npz", "logits.npz"),
             place={"files": {name: str(path) for name, path in files.items()}},
@@ -377,7 +257,7 @@ class _Scenario:
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
         asked = [part for part in ("target", "shadow", "shadow_original") if part in made]
         attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
-        scores = [self._node(
+        scores = [self.plan.add(
             "attack", label, {"attacks": attacks, "populations": asked, "seed": study.seed},
             {"populations": [made[part] for part in asked]}, roles, ("scores.parquet",),
             tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
@@ -385,7 +265,7 @@ class _Scenario:
         )] if attacks else []  # fmt: skip
         metric, *others = self.record.metrics
         wanted = (scenario.metrics[metric], *(one for one in scenario.metrics.values() if one.file))
-        metrics = self._node(
+        metrics = self.plan.add(
             "metrics", label,
             {
                 "metrics": {one.name: one.options for one in wanted},

@@ -1,7 +1,7 @@
-"""Measures on this machine what a row costs: short runs of everything that a study will do, on its own data.
+"""Measures seconds per row on this machine, by short runs of a study's training and methods on its own data.
 
 Training runs on few rows, then on more, then for more epochs, a method with all its options on few rows and then on
-more, until a run is long enough to be believed. Nothing is left behind.
+more, until a run is long enough to be measured. Writes nothing.
 """
 
 import time
@@ -19,7 +19,7 @@ from unlearning.workflow.open_bank import device, gradient_norms, open_bank
 #: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
 ENOUGH, FIRST, GROWTH = 0.3, 4, 4
 
-#: So many models share a GPU, at least where a job has them.
+#: Models that train at once on a GPU, if a job has as many.
 TOGETHER = 8
 
 
@@ -51,7 +51,7 @@ def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: i
     """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
     they are many in whole ``epochs``, so many times."""
     count = min(FIRST, rows)
-    timed(run, bank, count)  # The first run pays for what happens once.
+    timed(run, bank, count)  # The first run includes one-time costs.
     spent = timed(run, bank, count)
     while spent < ENOUGH and count < rows * epochs:
         count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
@@ -107,7 +107,7 @@ def _training(rows: Rows) -> Callable[[Bank, int], None]:
             return
         from unlearning.bank import private
 
-        # At some level of noise: the search for the right one is the same for any number of rows.
+        # At a fixed noise level, because finding the right one does not depend on the number of rows.
         private.refuse(bank.model)
         private.descend(bank, few, recipe, 1.0)
 

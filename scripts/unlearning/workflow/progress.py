@@ -1,4 +1,4 @@
-"""Says how far a run has come and how long it will take; never slows it and never stops it."""
+"""Progress of a run and time left, printed from a thread that cannot stop or slow the run."""
 
 import json
 import math
@@ -6,12 +6,15 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size. What
-#: a job takes next to the others' until one of it was measured.
+from unlearning.artifacts.files import ArtifactError, checked
+
+#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
+#: Relative weights until a job of the same kind is measured.
 WEIGHTS = {
     "external": 0.05, "data": 1.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9, "attack": 0.4,
     "metrics": 0.25, "comparisons": 0.5,
@@ -21,7 +24,7 @@ TERMINAL, FILE = 5.0, 30.0
 
 @dataclass
 class Watch:
-    """What is there, what is missing, and how fast the missing comes.
+    """Counts finished and missing nodes, and estimates the time left.
 
     ``specs`` are the paths of all nodes' spec files, results/<stage>/<node>/spec.json; a node is done when
     its spec exists. ``now`` gives seconds.
@@ -41,7 +44,7 @@ class Watch:
         self.done_here = 0.0
 
     def look(self, now: float) -> bool:
-        """Look for new files; whether anything changed. Files that are being made anew count as missing."""
+        """Look for new files; returns whether anything changed. Files that are being rebuilt count as missing."""
         self.now = now
         present = {path for path in self.specs if os.path.exists(path)}
         new = [path for path in self.specs if path in present and path not in self.ready]
@@ -54,7 +57,7 @@ class Watch:
         return changed
 
     def left(self) -> float:
-        """Seconds that the rest will take at the speed so far; NaN until something was finished meanwhile."""
+        """Estimated seconds for the rest, at the speed so far; NaN until a node was finished."""
         elapsed = self.now - self.started
         if elapsed <= 0 or self.done_here <= 0:
             return math.nan
@@ -99,11 +102,16 @@ def close(study: str, root: str | Path = "results", stream: TextIO | None = None
     """Print the headline of a finished study, and where its page lies."""
     stream = sys.stderr if stream is None else stream
     folder = Path(root) / study
-    try:
-        text = (folder / "headline.txt").read_text(encoding="utf-8").rstrip()
-        print(f"\n{text}\n\nReport: {folder / 'report.html'}\n", file=stream, flush=True)
-    except (OSError, ValueError):
+    headline = folder / "headline.txt"
+    if not headline.exists():
         return
+    try:
+        text = checked(headline, lambda: headline.read_text(encoding="utf-8")).rstrip()
+        said = f"{text}\n\nReport: {folder / 'report.html'}"
+    except ArtifactError as error:
+        said = str(error)
+    with suppress(OSError, ValueError):  # nobody listens any more
+        print(f"\n{said}\n", file=stream, flush=True)
 
 
 def spoken(seconds: float) -> str:
@@ -119,7 +127,7 @@ def spoken(seconds: float) -> str:
 
 
 def _follow(specs: list[str], stream: TextIO, pause: float) -> None:
-    """Look, print, sleep; a look that takes long makes the next one later, and any trouble ends the watch."""
+    """Look, print, sleep (longer after a slow look); any exception ends the thread silently."""
     try:
         state = Watch(specs, time.monotonic())
         missing = len(specs) - state.there

@@ -34,8 +34,9 @@ def apply(workflow, special: Collection[str]) -> None:
 def lift_default_job_rate(workflow) -> None:
     """Remove the default limit of 100 jobs per second; a limit that the user chose is kept.
 
-    Reason: under a limit, every wake-up of the scheduler starts one more timer that wakes it again a second later,
-    and timers never end, so a run of n jobs ends up evaluating its queue up to n times a second.
+    Reason: under a limit, every pass of the scheduler's loop starts a timer that causes another pass a second later,
+    and every finished job adds such a chain, so after n jobs the queue is evaluated n times a second
+    (docs/upstream_job_rate.md).
     """
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
@@ -43,7 +44,7 @@ def lift_default_job_rate(workflow) -> None:
 
 
 def run_scripts_in_forks(special: Collection[str] = ("models",)) -> None:
-    """Have Snakemake run the Python scripts of this run in forks of a server; what a fork cannot give, as before.
+    """Run the Python scripts of this run in forks of a server, where a fork can replace a process.
 
     Reason: Snakemake starts a shell and an interpreter for every script. There is no setting for this, so a method is
     replaced. Jobs with a GPU, several threads, another environment or a container start as before.

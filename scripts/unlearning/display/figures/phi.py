@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts.arrays import Data, Logits, Membership, NotFiniteError
+from unlearning.artifacts.arrays import Data, Logits, Membership, NoAnswerError
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 
@@ -50,7 +50,7 @@ def draw(numbers: Numbers, order: dict):
 def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
     """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
 
-    Reads one batch of models at a time. Raises NotFiniteError if a model diverged.
+    Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
     """
     data = Data.read(files["data"])
     forget, heldout = [], []
@@ -69,7 +69,7 @@ def _values(numbers: Numbers, case: dict | None):
         return None
     try:
         return values(case["files"])
-    except NotFiniteError:
+    except NoAnswerError:
         return None
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts.arrays import Data, Logits, Membership, NotFiniteError
+from unlearning.artifacts.arrays import Data, Logits, Membership, NoAnswerError
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 from unlearning.randomness.keyed import generator
@@ -52,7 +52,7 @@ def values(files: dict) -> list[list[np.ndarray]]:
     """phi [shadow models] of every sample (rows) on each of `SIDES`; no more than `SAMPLES`, drawn once for all.
 
     ``files``: data, splits, originals and unlearned of a case. Reads one batch of models at a time. Raises
-    NotFiniteError if a model diverged.
+    NoAnswerError if a model failed or diverged.
     """
     data = Data.read(files["data"])
     chosen = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
@@ -87,7 +87,7 @@ def _values(numbers: Numbers, case: dict | None) -> list[list[np.ndarray]] | Non
         return None
     try:
         found = values(case["files"])
-    except NotFiniteError:
+    except NoAnswerError:
         return None
     found = [sides for sides in found if all(map(len, sides))]
     return sorted(found, key=lambda sides: np.median(sides[-1])) or None

@@ -48,7 +48,11 @@ def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:
     for case in numbers.cases:
         if failure := numbers.failure(case):
             said.append(Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad"))
-        elif numbers.unchanged(case):
+            continue
+        for row in numbers.failures(case):
+            text = f"{_name(case)}: {lookup.failed(row)}"
+            said.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+        if numbers.unchanged(case):
             text = f"{_name(case)} returned exactly the models it was given"
             said.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
     return said

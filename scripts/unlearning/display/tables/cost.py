@@ -7,14 +7,13 @@ from pathlib import Path
 from unlearning.artifacts.files import checked, read_json
 from unlearning.display import lookup, naming
 from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, number
-from unlearning.metrics import competition
 
 COLUMNS = (
     "stage", "node", "models", "seconds", "cpu_seconds", "unlearn_seconds", "peak_memory_mib", "device", "processor",
     "seconds_of",
 )  # fmt: skip
 #: Share of the retraining time above which the competition rejects a method.
-LIMIT = competition.Options().time_limit
+LIMIT = 0.2
 SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it, whatever its score"
 MADE_BY_MODELS = ("train", "unlearn")
 

@@ -14,7 +14,7 @@ BROKEN = "§"
 #: In the place of a number of decimals: two significant digits of each value.
 SIGNIFICANT = -2
 FLAGS = {
-    FAILED: "failed: the method diverged, so there is nothing to measure.",
+    FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
     BROKEN: "broken: accuracy is at least 10 points below that of retraining, so it forgot by breaking the model.",
 }

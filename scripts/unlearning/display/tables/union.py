@@ -35,7 +35,8 @@ def _unchanged(case: dict) -> list[dict]:
     # Models from elsewhere may come without those before unlearning.
     if case["plugin"] == "none" or len(case["originals"]) != len(case["unlearned"]):
         return []
-    same = [digest(a) == digest(b) for a, b in zip(case["originals"], case["unlearned"], strict=True)]
+    pairs = [(digest(a), digest(b)) for a, b in zip(case["originals"], case["unlearned"], strict=True)]
+    same = [before == after and "logits.npy" in after for before, after in pairs]
     if not any(same):
         return []
     note = f"logits of {sum(same)} of {len(same)} batches are identical to those before unlearning"

@@ -1,0 +1,51 @@
+"""One-run audit: pairs of canaries, of which a fair coin says which one the model sees and is then asked to forget.
+
+After Steinke, Nasr & Jagielski 2023 and, in pairs, Mahloujifar, Melis & Chaudhuri 2024. A block is one model: it is
+trained on the training part but for one canary of each pair, and unlearns the other. One model is enough; more have
+the same pairs and coins of their own. Nothing is retrained, no shadow model is needed.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.plugins.declarations import Protocol
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(metrics=("one_run", "accuracy"), counts=("models",))
+
+
+class Options(Settings):
+    """``canaries``: so many pairs of them; so many ``models``."""
+
+    canaries: int = Field(100, ge=1)
+    models: int = Field(1, ge=1)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population."""
+    return {"models": options.models}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of one model. Raises ValueError if the data have too few samples for so many canaries."""
+    samples = np.flatnonzero(data.part == 0)
+    if 2 * options.canaries >= len(samples):
+        raise ValueError(
+            f"canaries={options.canaries} pairs take {2 * options.canaries} of {len(samples)} training samples and "
+            "leave none to keep; use more data or fewer canaries"
+        )
+    both = generator(seed, "canaries").permutation(samples)[: 2 * options.canaries].reshape(-1, 2)
+    heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
+    pair = np.full(len(data.y), -1, np.int64)
+    pair[both] = np.arange(len(both))[:, None]
+    train, forget, heldout = (np.zeros((1, len(data.y)), bool) for _ in range(3))
+    train[0, samples] = True
+    forget[0, np.take_along_axis(both, heads[:, None], axis=1)] = True
+    heldout[0, np.take_along_axis(both, 1 - heads[:, None], axis=1)] = True
+    return Membership(
+        train=train & ~heldout, forget=forget, heldout=heldout, pair=pair,
+        seed=np.array([seed_of(seed, "model", block)], np.int64), split=np.zeros(1, np.int64),
+        block=np.full(1, block, np.int64), shadow=np.zeros(1, bool),
+    )  # fmt: skip

@@ -1,0 +1,99 @@
+"""What becomes of a batch of models when a plug-in fails: that it did, and why, in the place of weights and logits."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+
+from unlearning.artifacts.arrays import Logits
+from unlearning.artifacts.files import FailedError, NoAnswerError
+from unlearning.bank.bank import Bank, write_failure
+from unlearning.plugins import registry
+from unlearning.plugins.guard import PluginError, guard, said, shown
+from unlearning.plugins.isolation import isolated
+
+
+def of_model(settings: dict, place: dict) -> AbstractContextManager:
+    """Training of a user's own model, whose failure is the model's; that of the library's is a defect."""
+    if not place.get("file"):
+        return nullcontext()
+    return guard(registry.source_file("models", settings["model"], place["file"]))
+
+
+def check_model(bank: Bank, classes: int, file: str) -> None:
+    """See that a user's own model names its head and answers two samples. Raises PluginError that says what lacks."""
+    head = getattr(bank.model, "head", None)
+    if not isinstance(head, str) or not bank.head:
+        wanted = 'model.head, the name of its last layer in a text such as "fc"'
+        raise PluginError(f"{shown(file)}: build must give the model an attribute {wanted}; found {said(head)}")
+    rows = min(2, len(bank.x))
+    with guard(file):
+        answer = bank.logits(np.arange(rows))
+    if answer.shape[1:] != (rows, classes):
+        raise PluginError(
+            f"{shown(file)}: the model must answer with logits [samples, {classes}], for {rows} samples it "
+            f"gave {list(answer.shape[1:])}"
+        )
+
+
+def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
+    """See that a method left models like those that it was given, and ``returned`` None. Raises PluginError."""
+    if returned is not None:
+        wanted = "it must change the models of the bank and return nothing"
+        raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {wanted}")
+    after = described(bank)
+    for name in before | after:
+        if before.get(name) != after.get(name):
+            was, found = (_words(known.get(name)) for known in (before, after))
+            raise PluginError(
+                f"{shown(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {found}"
+            )
+
+
+def described(bank: Bank) -> dict[str, tuple]:
+    """Name → (shape, dtype) of every parameter and buffer of a bank."""
+    return {
+        name: (tuple(value.shape), str(value.dtype).rpartition(".")[2]) if isinstance(value, torch.Tensor)
+        else (type(value).__name__,)
+        for name, value in (dict(bank.parameters) | dict(bank.buffers)).items()
+    }  # fmt: skip
+
+
+def _words(what: tuple | None) -> str:
+    if what is None:
+        return "not there"
+    return what[0] if len(what) == 1 else f"{what[1]} {list(what[0])}"
+
+
+def attempt(made: Callable[[], dict], models: str, logits: str, part: str, file: str | None) -> dict:
+    """Facts of what ``made`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
+
+    ``part``: "model" or "method", whichever ``made`` is the first to use. ``file`` is that of the user's own code, or
+    None: the library's own is trusted not to end the process.
+    """
+
+    def safely() -> dict:
+        try:
+            return made()
+        except NoAnswerError as error:
+            known = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
+            return failure(models, logits, *known)
+        except PluginError as error:
+            return failure(models, logits, part, str(error))
+
+    if file is None:
+        return safely()
+    try:
+        return isolated(safely, file)
+    except PluginError as error:  # the process itself ended
+        return failure(models, logits, part, str(error))
+
+
+def failure(models: str, logits: str, part: str, why: str) -> dict:
+    """Write that there are no models and no logits, and why; return it for the spec."""
+    print(why, file=sys.stderr)
+    write_failure(models, part, why)
+    Logits.write_failure(logits, part, why)
+    return {"failed": why, "part": part}

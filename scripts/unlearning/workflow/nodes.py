@@ -1,0 +1,132 @@
+"""What a plan is made of: nodes, each one artifact folder, and the cases that tables and figures show.
+
+The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
+parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
+touches, reverting it finds the old files again, and two studies share what is equal.
+"""
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unlearning.plugins import registry, source
+from unlearning.study.schema import STAGES, Plugin, Scenario, Study
+
+ROOT = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
+
+    stage: str
+    name: str
+    settings: dict[str, Any]
+    inputs: dict[str, str | list[str]]
+    outputs: dict[str, str]
+    place: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
+
+    scenario: Scenario
+    method: str
+    metrics: str
+    contributions: str
+    scores: str | None
+    unlearned: list[str]
+    originals: list[str]
+    splits: list[str]
+    data: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdicts on all methods of one scenario: the files of its node by name."""
+
+    scenario: Scenario
+    outputs: dict[str, str]
+
+
+@dataclass
+class Plan:
+    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them."""
+
+    study: Study
+    nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
+    cases: list[Case] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    _codes: dict[tuple, str] = field(default_factory=dict)
+
+    def node(self, stage: str, name: str) -> Node:
+        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
+        return self.nodes[stage][name]
+
+    def code(self, script: str, chosen: tuple[tuple[str, str, str | None], ...]) -> str:
+        """Digest of a stage's script and of the plug-in files (kind, name, file) it will load."""
+        if (script, chosen) not in self._codes:
+            files = (registry.source_file(*plugin) for plugin in chosen)
+            self._codes[script, chosen] = source.digest(source.SCRIPTS / f"{script}.py", *files)
+        return self._codes[script, chosen]
+
+    def add(
+        self,
+        stage: str,
+        label: str,
+        settings: dict[str, Any],
+        inputs: dict[str, list[Node]],
+        files: dict[str, str | tuple[str, ...]],
+        outputs: tuple[str, ...],
+        chosen: tuple[Plugin, ...] = (),
+        kinds: tuple[str, ...] = (),
+        place: dict[str, Any] | None = None,
+    ) -> Node:
+        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
+        plugin_files = tuple((kind, p.name, p.file) for kind, p in zip(kinds, chosen, strict=True))
+        code = self.code(stage, plugin_files)
+        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
+        name = f"{label}-{key(code, settings, parents)}"
+        nodes = self.nodes[stage]
+        if name not in nodes:
+            folder = f"{ROOT}/{stage}/{name}"
+            paths = {
+                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
+                for role, group in inputs.items()
+            }
+            nodes[name] = Node(
+                # In the order of the key: Snakemake takes settings in another order for other settings.
+                stage, name, _read(json.dumps(settings, sort_keys=True)),
+                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
+                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                place or {},
+            )  # fmt: skip
+        return nodes[name]
+
+    def __len__(self) -> int:
+        return sum(len(nodes) for nodes in self.nodes.values())
+
+    def specs(self) -> list[str]:
+        """The spec files of all nodes, stage by stage."""
+        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+
+
+def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
+    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
+    keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
+    text = json.dumps([code, settings, keys], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@functools.cache
+def _read(text: str) -> dict[str, Any]:
+    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
+    return json.loads(text)
+
+
+def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (files,) if isinstance(files, str) else files

@@ -1,0 +1,81 @@
+"""Does to a finished study what may happen to it, and counts what went unnoticed.
+
+    python tests/faults/campaign.py flips --results results --tries 10000
+
+Every try depends on --seed and its own number alone. They are written down in --record as they are made, and those that
+stand there are not made again, so that a campaign may be interrupted.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import numpy as np
+
+import flips
+
+
+def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+    """A try of a random bit: kinds of artifacts take turns."""
+    kinds = flips.artifacts(Path(asked.results))
+    if not kinds:
+        sys.exit(f"{asked.results}: there are no artifacts; run a study first, or name its folder with --results")
+    names = list(kinds)
+
+    def one(rng: np.random.Generator, number: int) -> tuple[str, str]:
+        kind = names[number % len(names)]
+        return kind, flips.attempt(kind, kinds[kind], rng)
+
+    return one
+
+
+CAMPAIGNS = {"flips": flipped}
+
+
+def run(asked: argparse.Namespace) -> list[dict]:
+    """What every try was and came to: what, number and wrong, which is "" where all went well."""
+    record = Path(asked.record or f"{asked.campaign}.jsonl")
+    done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    known, attempt = {one["number"] for one in done}, CAMPAIGNS[asked.campaign](asked)
+    with record.open("a") as file:
+        for number in range(asked.tries):
+            if number in known:
+                continue
+            what, wrong = attempt(np.random.default_rng([asked.seed, number]), number)
+            done.append({"number": number, "what": what, "wrong": wrong})
+            file.write(json.dumps(done[-1]) + "\n")
+            file.flush()
+    return done
+
+
+def table(done: list[dict]) -> str:
+    """Tried and failed, by what was tried, and the first failures in full."""
+    tried = Counter(one["what"] for one in done)
+    failed = Counter(one["what"] for one in done if one["wrong"])
+    lines = [f"{what:40} {tried[what]:7} {failed[what]:7}" for what in sorted(tried)]
+    total = f"{'all':40} {len(done):7} {sum(failed.values()):7}"
+    return "\n".join(
+        [f"{'what':40} {'tried':>7} {'failed':>7}", *lines, total, *[o["wrong"] for o in done if o["wrong"]][:20]]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("campaign", choices=CAMPAIGNS)
+    parser.add_argument("--results", default="results", help="the results of a finished study")
+    parser.add_argument("--tries", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", help="what was tried so far (default: the campaign's name with .jsonl)")
+    done = run(parser.parse_args())
+    print(table(done))
+    sys.exit(any(one["wrong"] for one in done))
+
+
+if __name__ == "__main__":
+    main()

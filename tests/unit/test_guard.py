@@ -1,0 +1,190 @@
+"""What a plug-in raises becomes a sentence with its place; what the machine does stays what it is."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from unlearning.plugins import guard as module
+from unlearning.plugins.guard import PluginError, faulty, guard, shown
+from unlearning.plugins.isolation import isolated
+
+FILE = """import ctypes, os, signal, sys
+
+
+def fail():
+    return [][3]
+
+
+def quit(code):
+    sys.exit(code)
+
+
+def vanish(code):
+    os._exit(code)
+
+
+def crash():
+    ctypes.string_at(0)
+
+
+def die(number):
+    os.kill(os.getpid(), number)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The file, and what it defines."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    scope = {}
+    exec(compile(FILE, str(path), "exec"), scope)
+    return path, scope
+
+
+def called(path: Path, function, *arguments):
+    with guard(path):
+        function(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("fail", (), "mine.py line 5, in fail: IndexError: list index out of range"),
+        ("quit", (0,), "mine.py line 9, in quit: it called sys.exit(0)"),
+        ("quit", (None,), "mine.py line 9, in quit: it called sys.exit()"),
+    ],
+)
+def test_a_sentence_names_file_line_function_and_error(mine, name, arguments, sentence):
+    path, scope = mine
+    with pytest.raises(PluginError) as told:
+        called(path, scope[name], *arguments)
+    assert str(told.value) == sentence
+
+
+def test_the_last_line_of_the_file_itself_is_told_and_not_that_of_a_library(mine):
+    path, scope = mine
+    exec(compile("def deep():\n    import json\n    json.loads('{')\n", str(path), "exec"), scope)
+    with pytest.raises(PluginError, match=r"^mine\.py line 3, in deep: JSONDecodeError: Expecting property name"):
+        called(path, scope["deep"])
+
+
+def test_many_lines_become_one():
+    def fail():
+        raise RuntimeError("first\n  second\n" + "x" * 500)
+
+    with pytest.raises(PluginError) as told:
+        called(Path(__file__), fail)
+    assert "RuntimeError: first second xxx" in str(told.value)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (KeyError("a"), True),
+        (FileNotFoundError(errno.ENOENT, "no"), True),
+        (RuntimeError("shape"), True),
+        (RecursionError("deep"), True),
+        (MemoryError(), False),
+        (KeyboardInterrupt(), False),
+        (OSError(errno.ENOSPC, "full"), False),
+        (OSError(errno.EIO, "broken"), False),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), False),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), False),
+    ],
+)
+def test_what_is_nobodys_fault_is_raised_as_it_is(error, expected):
+    assert faulty(error) is expected
+
+    def fail():
+        raise error
+
+    with pytest.raises(PluginError if expected else type(error)):
+        called(Path(__file__), fail)
+
+
+def test_files_are_named_as_people_know_them(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert shown(tmp_path / "mine.py") == "../mine.py"
+    assert shown(tmp_path / "work" / "mine.py") == "mine.py"
+    assert shown(module.__file__) == "plugins/guard.py"
+
+
+# ---------------------------------------------------------------- processes of their own
+
+
+def test_what_a_function_returns_comes_back_and_what_it_changes_does_not(mine):
+    path, _ = mine
+    known = []
+    assert isolated(lambda: known.append(1) or {"seconds": 1.5, "name": "ä"}, path) == {"seconds": 1.5, "name": "ä"}
+    assert known == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("vanish", (0,), "mine.py: it ended the process with os._exit(0); return or raise instead"),
+        ("vanish", (3,), "mine.py: it ended the process with os._exit(3); return or raise instead"),
+        ("crash", (), "mine.py line 17, in crash: the process crashed (segmentation fault)"),
+        ("die", (signal.SIGABRT,), "mine.py line 21, in die: the process crashed (abort)"),
+        ("fail", (), "mine.py line 5, in fail: IndexError: list index out of range"),
+    ],
+)
+def test_the_end_of_the_process_is_a_sentence_as_well(mine, capfd, name, arguments, sentence):
+    path, scope = mine
+    with pytest.raises(PluginError) as told:
+        isolated(lambda: called(path, scope[name], *arguments), path)
+    assert str(told.value) == sentence
+
+
+def test_a_kill_from_outside_is_no_fault_of_the_code(mine):
+    path, scope = mine
+    with pytest.raises(ChildProcessError, match="ended by SIGKILL, perhaps for want of memory"):
+        isolated(lambda: scope["die"](signal.SIGKILL), path)
+
+
+@pytest.mark.parametrize(("error", "kind"), [(MemoryError("x"), MemoryError), (ValueError("y"), ValueError),
+                                             (KeyError("z"), RuntimeError)])  # fmt: skip
+def test_other_errors_keep_their_kind(mine, capfd, error, kind):
+    def fail():
+        raise error
+
+    with pytest.raises(kind) as told:
+        isolated(fail, mine[0])
+    assert not isinstance(told.value, PluginError)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc").exists(), reason="only Linux ends children so")
+def test_the_process_ends_with_the_one_that_asked_for_it(mine, tmp_path):
+    import subprocess
+    import sys
+    import time
+
+    scripts = str(Path(module.__file__).parents[2])
+    code = (
+        f"import os, sys, time; sys.path.insert(0, {scripts!r})\n"
+        "from unlearning.plugins.isolation import isolated\n"
+        "def wait():\n"
+        "    print(os.getpid(), flush=True)\n"
+        "    time.sleep(60)\n"
+        "isolated(wait, 'mine.py')\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    for _ in range(200):
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text().split()[2] in "ZX":
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("the child lives on")

@@ -1,0 +1,286 @@
+"""The one-run audit of models: coins found in memberships, guesses on them, against models of which all is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import binom, chisquare
+
+from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import Membership
+from unlearning.metrics import _coins, _one_run, one_run
+from unlearning.protocols import one_run as one_run_protocol
+from unlearning.protocols import random_splits, swap
+
+PAPER = ["correctness", "confidence"]
+SETTINGS = {"metrics": {"one_run": {"delta": 0.0}}, "paper_set": PAPER, "seed": 0}
+
+
+def memberships(pairs=2, models=3, protocol=swap):
+    """Target and shadow models of so many pairs, a batch each."""
+    options = protocol.Options(alpha=0.25, pairs=pairs, models_per_split=models)
+    return [protocol.draw(block, "pairs", data(), options, 1) for block in range(pairs)]
+
+
+def targets(**how):
+    every = Membership.concatenate(memberships(**how))
+    return every[~every.shadow]
+
+
+def matrices(forget, heldout):
+    """A membership of which only the two sides matter."""
+    models = len(forget)
+    return Membership(
+        train=forget, forget=forget, heldout=heldout, seed=np.arange(models), split=np.zeros(models, int),
+        block=np.zeros(models, int), shadow=np.zeros(models, bool),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    files = Folder(tmp_path_factory.mktemp("one_run"), memberships())
+    files.original, files.retrained = files.add("original", trained), files.add("retrained", retrained)
+    return files
+
+
+def found(rows, metric, attack="phi", setting=""):
+    (row,) = [r for r in rows if (r["metric"], r["attack"], r["setting"]) == (metric, attack, setting)]
+    return row
+
+
+# ---------------------------------------------------------------- coins
+
+
+def test_models_of_a_swapped_pair_share_their_coins_and_have_them_turned_over():
+    member = targets()
+    tosses = _coins.at_random(member, seed=0)
+    assert [toss.models.tolist() for toss in tosses] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    for toss in tosses:
+        assert toss.sign.tolist() == [1, 1, 1, -1, -1, -1]
+        for model in toss.models:
+            forgotten, heldout = toss.of(model)
+            assert sorted(forgotten) == np.flatnonzero(member.forget[model]).tolist()
+            assert sorted(heldout) == np.flatnonzero(member.heldout[model]).tolist()
+        assert np.array_equal(toss.of(toss.models[0])[0], toss.of(toss.models[-1])[1])
+
+
+def test_independent_splits_have_coins_of_their_own():
+    tosses = _coins.at_random(targets(protocol=random_splits), seed=0)
+    assert [toss.models.tolist() for toss in tosses] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
+
+
+def test_pairs_are_matched_by_the_seed_and_in_no_order():
+    member = targets()
+    one, other = (_coins.at_random(member, seed=seed)[0] for seed in (0, 1))
+    assert np.array_equal(one.forgotten, _coins.at_random(member[:6], seed=0)[0].forgotten)
+    assert not np.array_equal(one.forgotten, other.forgotten)
+    assert not np.array_equal(one.forgotten, np.sort(one.forgotten))
+
+
+def test_sides_of_other_sizes_are_no_coins():
+    member = targets()
+    fewer = member.forget.copy()
+    fewer[4, np.flatnonzero(fewer[4])[0]] = False
+    with pytest.raises(ValueError, match="model 4 forgot 59 samples and 60 are held out; pairs need as many of both"):
+        _coins.at_random(replace(member, forget=fewer), seed=0)
+
+
+def canaries(models=3, pairs=25):
+    """Audited models with the same pairs and coins of their own."""
+    options = one_run_protocol.Options(canaries=pairs, models=models)
+    return [one_run_protocol.draw(block, "models", data(), options, 1) for block in range(models)]
+
+
+def test_canaries_are_the_pairs_that_were_drawn():
+    member = Membership.concatenate(canaries())
+    tosses = _coins.tossed(member, seed=0)
+    assert [toss.models.tolist() for toss in tosses] == [[0], [1], [2]]
+    for toss in tosses:
+        assert np.array_equal(member.pair[toss.forgotten], member.pair[toss.heldout])
+        assert sorted(toss.forgotten) == np.flatnonzero(member.forget[toss.models[0]]).tolist()
+        assert sorted(toss.heldout) == np.flatnonzero(member.heldout[toss.models[0]]).tolist()
+
+
+def test_models_with_the_same_coins_guess_together():
+    member = canaries(models=1)[0]
+    turned = replace(member, forget=member.heldout, heldout=member.forget, train=member.train ^ member.forget)
+    turned = replace(turned, train=turned.train | turned.forget)
+    (toss,) = _coins.tossed(Membership.concatenate([member, member, turned]), seed=0)
+    assert (toss.models.tolist(), toss.sign.tolist()) == ([0, 1, 2], [1, 1, -1])
+
+
+def test_canaries_are_told_as_a_closed_form_says_and_retrained_ones_are_not(tmp_path):
+    files = Folder(tmp_path, canaries(models=8, pairs=100))
+    case = files.case(files.add("original", trained), files.add("retrained", retrained))
+    settings = {"metrics": {"one_run": {"delta": 0.0}}, "paper_set": [], "seed": 0}
+    share = found(one_run.rows(case, settings), "right_guesses")
+    assert (share["n"], share["ci_low"] <= 0.5 <= share["ci_high"]) == (800, True)
+    case = files.case(case.originals, case.originals)
+    share = found(one_run.rows(case, settings), "right_guesses")
+    assert abs(share["value"] - ndtr(3 / np.sqrt(2))) < 4 * np.sqrt(0.0167 / 800)
+    assert {row["attack"] for row in one_run.rows(case, settings)} == {"phi", "phi_two_sided", "phi_likelihood_ratio"}
+
+
+BAD = {
+    "names no pair": lambda pair: np.full_like(pair, -1),
+    "gives the number 3 to 1 samples; a pair is two": lambda pair: np.where(
+        np.arange(len(pair)) == np.flatnonzero(pair == 3)[0], -1, pair
+    ),
+    "has pair 25, of which model 0 forgot 0 samples in place of one": lambda pair: np.where(
+        np.isin(np.arange(len(pair)), np.flatnonzero(pair < 0)[:2]), 25, pair
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD)
+def test_canaries_that_are_none_are_refused(tmp_path, sentence):
+    member = canaries(models=1)[0]
+    with pytest.raises(ValueError, match=sentence):
+        replace(member, pair=BAD[sentence](member.pair)).write(tmp_path / "membership.npz")
+
+
+# ---------------------------------------------------------------- guesses
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_right_guesses_under_retraining_are_exactly_binomial(swapped):
+    """100,000 audits of models that know nothing of the coins but differ by sample far more than by model; with
+    ``swapped`` the two models of a pair guess together."""
+    rng, audits, pairs = np.random.default_rng(5), 100_000, 6
+    order = rng.random((audits, 2 * pairs)).argsort(axis=1)
+    forget = np.zeros((audits, 2 * pairs), bool)
+    np.put_along_axis(forget, order[:, :pairs], True, axis=1)
+    hardness = rng.standard_normal(2 * pairs) * 3
+    copies = 2 if swapped else 1
+    score = np.round(hardness + rng.standard_normal((copies * audits, 2 * pairs)), 1)  # so that there are ties
+    tosses = []
+    for audit in range(audits):
+        models = audit * copies + np.arange(copies)
+        sides = np.flatnonzero(forget[audit]), np.flatnonzero(~forget[audit])
+        tosses.append(_coins.Toss(models, np.array([1, -1])[:copies], rng.permutation(sides[0]), sides[1]))
+    right = _one_run._guesses([score], tosses, rng).reshape(audits, pairs).sum(axis=1)
+    counts = np.bincount(right, minlength=pairs + 1)
+    assert chisquare(counts, audits * binom.pmf(np.arange(pairs + 1), pairs, 0.5)).pvalue > 1e-3
+
+
+def test_a_gaussian_shift_is_guessed_as_often_as_its_closed_form_says(folder):
+    rows = one_run.rows(folder.case(folder.original, folder.original), SETTINGS)
+    # phi of a seen and of an unseen sample differ by SEEN − UNSEEN, with variance 2 in one model.
+    truth = ndtr((SEEN - UNSEEN) / np.sqrt(2))
+    for model in range(12):
+        row = found(rows, "right_guesses", setting=f"model={model}")
+        assert row["n"] == 60
+        assert abs(row["value"] - truth) < 4 * np.sqrt(truth * (1 - truth) / 60)
+    assert found(rows, "right_guesses")["value"] == 1.0
+    assert found(rows, "right_guesses")["n"] == 120
+
+
+def test_retrained_models_are_not_told(folder):
+    rows = one_run.rows(folder.case(folder.original, folder.retrained), SETTINGS)
+    share = found(rows, "right_guesses")
+    assert share["ci_low"] <= 0.5 <= share["ci_high"]
+    each = [found(rows, "one_run_p", "phi", f"model={m}")["value"] for m in range(12)]
+    assert min(each) > 0.05 / 12
+    assert found(rows, "epsilon_request")["value"] == found(rows, "epsilon_record")["value"] == 0.0
+
+
+def test_epsilon_is_that_of_a_single_model(folder):
+    rows = one_run.rows(folder.case(folder.original, folder.original), SETTINGS)
+    # All 120 pairs right: divided by the 12 models that contributed, and for a record by the six that share its coin.
+    assert found(rows, "epsilon_request")["value"] == pytest.approx((np.log(0.05) + 120 * np.log(2)) / 12)
+    low = 0.05 ** (1 / 120)
+    assert found(rows, "epsilon_record")["value"] == pytest.approx(np.log(low / (1 - low)) / 6)
+    assert found(rows, "one_run_p")["value"] == pytest.approx(0.5**120)
+    right = round(60 * found(rows, "right_guesses", setting="model=0")["value"])
+    tail = binom.sf(right - 1, 60, 0.5)
+    assert found(rows, "epsilon_request", setting="model=0")["value"] == pytest.approx(np.log(0.05 / tail))
+    assert found(rows, "one_run_p", setting="model=0")["value"] == pytest.approx(tail)
+
+
+def test_a_model_is_read_alike_whoever_else_is_there(folder):
+    case = folder.case(folder.original, folder.original)
+    member, values = case.membership[case.target], _one_run.scores_of(case)
+    both, one = (
+        _one_run.evaluate(
+            scores={key: value[:models] for key, value in values.items()}, paper=PAPER, delta=0.0, seed=0,
+            tosses=_coins.at_random(member[:models], seed=0),
+        )
+        for models in (12, 6)
+    )  # fmt: skip
+    own = [row for row in one if row["setting"]]
+    assert own == [row for row in both if row["setting"] in {row["setting"] for row in own}]
+
+
+def test_delta_is_for_a_single_model(folder):
+    settings = {**SETTINGS, "metrics": {"one_run": {"delta": 0.01}}}
+    rows = one_run.rows(folder.case(folder.original, folder.original), settings)
+    assert found(rows, "epsilon_request")["note"].endswith("counts of several models give no bound for δ above 0")
+    tail = found(rows, "one_run_p", setting="model=0")["value"]
+    assert found(rows, "epsilon_request", setting="model=0")["value"] == pytest.approx(np.log(0.04 / tail))
+
+
+# ---------------------------------------------------------------- attacks
+
+
+def scored(folder, tmp_path, **attacks):
+    """A case with scores of attacks: name → function of phi [target models, samples] and membership."""
+    case = folder.case(folder.original, folder.retrained)
+    member = case.membership[case.target]
+    phi = _one_run.scores_of(case)[_one_run.PHI, ""]
+    model, index = np.nonzero(member.forget | member.heldout)
+    columns = []
+    for name, of in attacks.items():
+        values = of(phi, member)[model, index]
+        columns.append(
+            {"attack": np.full(len(model), name), "form": np.full(len(model), "trained"), "score": values,
+             "model": model.astype(np.int32), "index": index.astype(np.int32), "decision": values > 0,
+             "role": np.where(member.forget[model, index], "forget", "heldout")}
+        )  # fmt: skip
+    path = tmp_path / "scores.parquet"
+    tables.write_scores(path, {key: np.concatenate([c[key] for c in columns]) for key in columns[0]})
+    case.scores_file = str(path)
+    return case
+
+
+def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folder, tmp_path):
+    case = scored(
+        folder, tmp_path,
+        confidence=lambda phi, _: phi,
+        correctness=lambda phi, member: phi - 2.0 * member.forget,
+        random=lambda phi, member: 9.0 * member.forget,
+    )  # fmt: skip
+    rows = one_run.rows(case, SETTINGS)
+    assert found(rows, "right_guesses", "correctness/trained")["value"] < 0.1
+    assert found(rows, "one_run_p", "correctness/trained")["value"] > 0.99
+    assert not [row for row in rows if row["attack"] == "confidence/trained"], "phi under another name"
+    pairs = found(rows, "right_guesses", "correctness/trained")["n"]
+    wrong = round(pairs * (1 - found(rows, "right_guesses", "correctness/trained")["value"]))
+    for name in ("paper", "extended"):
+        row = found(rows, "one_run_p", name)
+        # Two attacks in two directions; the control is none of them, however well it guesses.
+        assert row["value"] == pytest.approx(4 * binom.sf(wrong - 1, pairs, 0.5))
+        assert "best of 2 attacks in both directions: correctness/trained turned round" in row["note"]
+    half = found(rows, "one_run_p", "extended_half")
+    assert (half["value"] < 1e-6, half["n"]) == (True, pairs // 2)
+    assert found(rows, "one_run_p", "random/trained")["value"] < 1e-9
+
+
+def test_another_spread_is_found_by_the_likelihood_ratio(tmp_path):
+    files = Folder(tmp_path, memberships(pairs=1, models=1))
+    rng = np.random.default_rng(3)
+    noisy = files.add("noisy", lambda member: UNSEEN + 6.0 * rng.standard_normal(member.train.shape) * member.forget)
+    rows = one_run.rows(files.case(noisy, noisy), SETTINGS)
+    assert found(rows, "one_run_p", "phi_two_sided")["value"] > 0.05
+    assert found(rows, "one_run_p", "phi_likelihood_ratio", "model=0")["value"] < 0.01
+
+
+def test_too_few_pairs_teach_nothing():
+    member = matrices(np.array([[True, False]]), np.array([[False, True]]))
+    rows = _one_run.evaluate(
+        scores={(_one_run.PHI, ""): np.array([[1.0, 0.0]])}, tosses=_coins.at_random(member, 0), paper=[], delta=0.0,
+        seed=0,
+    )  # fmt: skip
+    assert {row["attack"] for row in rows} == {"phi", "phi_two_sided"}
+    assert found(rows, "one_run_p")["value"] == 0.5

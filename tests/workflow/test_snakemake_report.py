@@ -1,0 +1,25 @@
+"""Snakemake's own report of a finished study: every table and figure, sorted by protocol, with its caption."""
+
+import json
+import re
+
+
+def embedded(page: str, name: str) -> dict:
+    """The JSON object that a script of the page assigns to ``name``."""
+    return json.JSONDecoder().raw_decode(page, re.search(rf"var {name} = (?={{)", page).end())[0]
+
+
+def test_snakemake_reports_what_the_study_shows(finished, tmp_path):
+    finished.run("--report", str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text()
+    shown = {path.relative_to(finished.folder).as_posix()
+             for pattern in ("tiny/tables/*.csv", "tiny/figures/*.svg") for path in finished.find(pattern)}  # fmt: skip
+    results = embedded(page, "results")
+    assert set(results) == shown
+    assert all("<p>" in one["caption"] for one in results.values())
+    assert results["results/tiny/tables/quality.csv"]["labels"] == {"table": "quality"}
+    listed = {category: {path for some in parts.values() for path in some}
+              for category, parts in embedded(page, "categories").items()}  # fmt: skip
+    assert set(listed) == {"swap", "metrics", "cost"}
+    assert set().union(*listed.values()) == shown
+    assert {"results/tiny/tables/quality.csv", "results/tiny/figures/quality.svg"} <= listed["swap"]
