@@ -50,6 +50,7 @@ include: "rules/selection.smk"
 include: "rules/unlearn.smk"
 include: "rules/attack.smk"
 include: "rules/metrics.smk"
+include: "rules/comparisons.smk"
 include: "rules/report.smk"
 include: "rules/forecast.smk"
 

@@ -47,14 +47,20 @@ def asks(order, *wanted):
 
 def tables_of(study):
     names = ["headline", *plan_of(study).study.tables]
-    own = [*rules.table.output, *rules.cost.output[1:], *rules.meta.output[:3]]
+    own = [
+        *rules.table.output,
+        *rules.cost.output[1:],
+        *rules.meta.output[:3],
+        *rules.verdicts.output.tables,
+    ]
     return sorted(set(expand(own, study=study, table=names)))
 
 
 def figures_of(study):
     names = plan_of(study).study.figures
     drawn = expand(rules.figure.output, study=study, figure=names)
-    return [*expand(rules.meta.output[3:], study=study), *drawn]
+    own = [*rules.verdicts.output.drawings, *rules.meta.output[3:]]
+    return [*expand(own, study=study), *drawn]
 
 
 def special():

@@ -4,6 +4,7 @@ rule metrics:
         unpack(inputs("metrics")),
     output:
         metrics="results/metrics/{node}/metrics.csv",
+        contributions="results/metrics/{node}/contributions.npz",
         spec="results/metrics/{node}/spec.json",
     log:
         "results/metrics/{node}/log.txt",

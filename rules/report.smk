@@ -1,5 +1,5 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
-from unlearning.workflow import parameters
+from unlearning.workflow import compared, parameters
 
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 SHOWN = "../resources/captions/shown.rst"
@@ -53,9 +53,45 @@ rule cost:
         "../scripts/cost.py"
 
 
+rule verdicts:
+    """Write the verdicts on all methods, their ranks and what the study can tell, and draw them."""
+    input:
+        comparisons=asks(compared.files),
+        ledger=rules.cost.output.ledger,
+    output:
+        tables=report(
+            expand(
+                "results/{{study}}/tables/{table}.{kind}",
+                table=["verdicts", "ranks", "resolution"],
+                kind=["csv", "md", "tex"],
+            ),
+            caption=SHOWN,
+            category="verdicts",
+        ),
+        drawings=report(
+            expand(
+                "results/{{study}}/figures/{figure}.{kind}",
+                figure=["verdicts", "resolution"],
+                kind=["svg", "png"],
+            ),
+            caption=SHOWN,
+            category="verdicts",
+        ),
+    log:
+        "results/{study}/logs/verdicts.txt",
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.verdicts),
+    script:
+        "../scripts/verdicts.py"
+
+
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX."""
     input:
+        asks(compared.files),
         metrics=rules.collect.output.union,
         published=PUBLISHED,
     output:
@@ -145,6 +181,7 @@ rule meta:
 rule headline:
     """Write the table that is printed when a run ends."""
     input:
+        asks(compared.files),
         metrics=rules.collect.output.union,
     output:
         text="results/{study}/headline.txt",

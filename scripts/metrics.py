@@ -5,6 +5,7 @@ import time
 from job import script
 from unlearning.adversary.case import Case
 from unlearning.adversary.external_case import ExternalCase
+from unlearning.artifacts import contributions as added
 from unlearning.artifacts import tables
 from unlearning.artifacts.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError, read_json
 from unlearning.plugins import registry
@@ -12,25 +13,31 @@ from unlearning.plugins.guard import PluginError, guard, said, shown
 from unlearning.plugins.isolation import isolated
 
 
-def evaluated(name: str, file: str | None, case: Case, settings: dict) -> list[dict]:
-    """The rows of one metric; a single one that says why if it fails, or if other models that it needs have failed.
+def evaluated(
+    name: str, file: str | None, case: Case, settings: dict
+) -> tuple[list[dict], dict[str, added.Contribution]]:
+    """The rows of one metric, and what its deciding numbers rest on; a single row that says why if it fails, or if
+    other models that it needs have failed.
 
-    A user's own metric is called in a process of its own.
+    A user's own metric is called in a process of its own, and decides on nothing.
     """
+    parts: dict[str, added.Contribution] = {}
 
     def rows() -> dict:
         try:
             module = registry.load("metrics", name, file)
             with guard(module.__file__, but=ArtifactError):
                 found = module.rows(case, settings)
+                if file is None and hasattr(module, "contributions"):
+                    parts.update(module.contributions(case, settings))
                 return {"rows": told(found, file) if file else found}
         except NoAnswerError as error:
             return {"rows": [failure("", error, setting=f"metric={name}")]}
 
     try:
-        return (rows() if file is None else isolated(rows, file))["rows"]
+        return (rows() if file is None else isolated(rows, file))["rows"], parts
     except PluginError as error:
-        return [failure(f"metric;metric={name}", error)]
+        return [failure(f"metric;metric={name}", error)], {}
 
 
 def told(rows: object, file: str) -> list[dict]:
@@ -51,6 +58,7 @@ def failure(part: str, error: Exception, attack: str = "", setting: str = "") ->
 @script
 def metrics(
     metrics: str,
+    contributions: str,
     settings: dict,
     place: dict,
     data: str = "",
@@ -67,10 +75,12 @@ def metrics(
     """A method that failed, or whose logits are not finite, gets one row that says so, and no number; so does every
     attack and every metric that fails, beside the numbers of the others.
 
+    ``contributions``: where what models and samples add to the numbers that decide goes.
+
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds = {}
+    seconds, found = {}, {}
     single = [files[0] if files else None for files in (scores, selection)]
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
     if populations:
@@ -86,7 +96,9 @@ def metrics(
     else:
         for name in settings["metrics"]:
             started = time.perf_counter()
-            rows += evaluated(name, place["files"].get(name), case, settings)
+            own, parts = evaluated(name, place["files"].get(name), case, settings)
+            rows, found = rows + own, found | parts
             seconds[name] = round(time.perf_counter() - started, 3)
+    added.write(contributions, found)
     tables.write_rows(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

@@ -9,7 +9,7 @@ from unlearning.study.schema import STAGES
 from unlearning.workflow import plan
 
 #: What follows from each stage, where nothing is selected or imported.
-PIPELINE = ("data", "splits", "train", "unlearn", "attack", "metrics")
+PIPELINE = ("data", "splits", "train", "unlearn", "attack", "metrics", "comparisons")
 BELOW = {stage: PIPELINE[i:] for i, stage in enumerate(PIPELINE)}
 
 #: Everything that a study may hold, small enough to plan in milliseconds.
@@ -73,10 +73,10 @@ def everything_from(stage: str, base: plan.Plan) -> dict[str, tuple[int, int, in
 
 
 def only_of(method: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
-    """What `rebuilt` returns if all nodes that hold ``method`` get new names, and no others."""
+    """What `rebuilt` returns if all nodes that hold ``method`` get new names, comparisons with it, and no others."""
     found = {}
     for stage in BELOW["unlearn"]:
-        count = Counter(method_of(name) == method for name in base.nodes[stage])
+        count = Counter(stage == "comparisons" or method_of(name) == method for name in base.nodes[stage])
         if count[True]:
             found[stage] = (count[True], count[False], count[True])
     return found

@@ -93,6 +93,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
         "unlearning/bank/recipe.py": "train", "unlearning/models/__init__.py": "train",
         "unlearn.py": "unlearn", "unlearning/methods/__init__.py": "unlearn",
         "attack.py": "attack", "unlearning/adversary/scoring.py": "attack", "unlearning/attacks/__init__.py": "attack",
+        "comparisons.py": "comparisons", "unlearning/comparisons/verdicts.py": "comparisons",
         "metrics.py": "metrics", "unlearning/metrics/accuracy.py": "metrics",
         "job.py": "data", "unlearning/artifacts/files.py": "data", "unlearning/plugins/settings.py": "data",
     }  # fmt: skip
@@ -105,6 +106,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
             expected |= {s: {n for n in base[s] if method_of(n) != "none"} for s in ("attack", "metrics")}
         if stage == "attack":  # which nobody makes on the confusions
             expected["metrics"] = lost["metrics"] | of_scenario(base, "swap")["metrics"]
+            expected["comparisons"] = lost["comparisons"] | of_scenario(base, "swap")["comparisons"]
         assert lost == expected, file
 
 
@@ -120,7 +122,7 @@ def test_code_that_makes_no_artifact_renames_nothing(copy):
 
 def test_statistics_are_not_part_of_training(copy):
     base, after, _ = plans(copy, *appended("unlearning/stats/roc.py"))
-    assert gone(base, after) == {stage: base[stage] for stage in ("attack", "metrics")}
+    assert gone(base, after) == {stage: base[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
@@ -130,13 +132,15 @@ def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
         expected = {
             stage: {n for n in base[stage] if method_of(n) == name} for stage in ("unlearn", "attack", "metrics")
         }
+        judged = {n.rsplit("-", 2)[0] for n in expected["metrics"]}
+        expected["comparisons"] = {n for n in base["comparisons"] if n.rsplit("-", 1)[0] in judged}
         assert gone(base, names) == expected, name
 
 
 def test_the_code_of_an_attack_scores_again(copy):
     base, after, _ = plans(copy, *appended("unlearning/attacks/confidence.py"))
     swap = of_scenario(base, "swap")
-    assert gone(base, after) == {stage: swap[stage] for stage in ("attack", "metrics")}
+    assert gone(base, after) == {stage: swap[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
@@ -212,7 +216,7 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
     chosen = {
         "data": ["data.digits"], "splits": ["protocols.random_splits"],
         "unlearn": ["models.mlp", "methods.salun"], "attack": ["attacks.kde", "attacks.shadow"],
-        "metrics": ["metrics.swap", "metrics.accuracy"], "selection": ["metrics.vulnerability"],
+        "metrics": ["metrics.swap", "metrics.accuracy"], "selection": ["metrics.vulnerability"], "comparisons": [],
     }  # fmt: skip
     for script, names in chosen.items():
         run = subprocess.run(

@@ -11,16 +11,17 @@ MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestone
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
 PRIVATE = {"defaults/recipe/dp": {"epsilon": 8.0}}
 NOTHING = {}
+VERDICTS = {"comparisons": (1, 0, 1)}
 
 #: One more method in two batches, one more attack, one more scenario that shares nothing.
-ONE_METHOD_MORE = {"unlearn": (0, 8, 2), "attack": (0, 5, 1), "metrics": (0, 5, 1)}
-ONE_CONTROL_LESS = {"unlearn": (2, 6, 0), "attack": (1, 4, 0), "metrics": (1, 4, 0)}
+ONE_METHOD_MORE = {"unlearn": (0, 8, 2), "attack": (0, 5, 1), "metrics": (0, 5, 1), "comparisons": (1, 0, 1)}
+ONE_CONTROL_LESS = {"unlearn": (2, 6, 0), "attack": (1, 4, 0), "metrics": (1, 4, 0), "comparisons": (1, 0, 1)}
 TWICE = {"data": (0, 1, 1), "splits": (0, 2, 2), "train": (0, 2, 2), "unlearn": (0, 8, 8), "attack": (0, 5, 5),
-         "metrics": (0, 5, 5)}  # fmt: skip
+         "metrics": (0, 5, 5), "comparisons": (0, 1, 1)}  # fmt: skip
 TWO_PAIRS_MORE = {"splits": (0, 2, 1), "train": (0, 2, 1), "unlearn": (0, 8, 4), "attack": (5, 0, 5),
-                  "metrics": (5, 0, 5)}  # fmt: skip
+                  "metrics": (5, 0, 5), "comparisons": (1, 0, 1)}  # fmt: skip
 OTHER_BATCHES = {"splits": (2, 0, 1), "train": (2, 0, 1), "unlearn": (8, 0, 4), "attack": (5, 0, 5),
-                 "metrics": (5, 0, 5)}  # fmt: skip
+                 "metrics": (5, 0, 5), "comparisons": (1, 0, 1)}  # fmt: skip
 
 COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}}
 
@@ -31,10 +32,15 @@ ROWS = [
     ("seed", {}, {"seed": 1}, "data"),
     ("batch", {}, {"batch": 4}, OTHER_BATCHES),
     ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
-    ("only", PART, {"only": ["main"]}, NOTHING),
+    ("margins", {}, {"margins": {"advantage": 0.1}}, VERDICTS),
+    *(
+        (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.1}, VERDICTS)
+        for name, value in schema.Margins().model_dump().items()
+    ),
+    ("only", PART, {"only": ["main"]}, {"comparisons": (1, 1, 0)}),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),
     ("scenarios", {}, {"scenarios/more": {"data": {"label_noise": 0.1}}}, TWICE),
-    ("scenarios", {}, PART, NOTHING),
+    ("scenarios", {}, PART, {"comparisons": (0, 1, 1)}),
     ("scenarios", {}, {"scenarios": {"renamed": {}}, "tables": {}, "figures": {}}, NOTHING),
     ("tables", {}, {"tables": {}}, NOTHING),
     ("tables.title", {}, {"tables/quality/title": "Other"}, NOTHING),
@@ -108,6 +114,7 @@ def test_a_changed_field_rebuilds_what_reads_it_and_nothing_else(field, first, t
 def test_every_field_of_the_schema_has_its_row():
     fields = {
         "": schema.StudyFile,
+        "margins.": schema.Margins,
         "tables.": schema.Table,
         "figures.": schema.Figure,
         "scenario.": schema.ScenarioFile,
@@ -121,7 +128,7 @@ def test_every_field_of_the_schema_has_its_row():
 
 def test_the_base_study_uses_every_stage_in_two_batches():
     counts = {stage: len(nodes) for stage, nodes in planned(BASE).nodes.items() if nodes}
-    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "attack": 5, "metrics": 5}
+    assert counts == {"data": 1, "splits": 2, "train": 2, "unlearn": 8, "attack": 5, "metrics": 5, "comparisons": 1}
 
 
 def test_names_stay_below_the_length_of_a_file_name():

@@ -18,7 +18,7 @@ STUDY = changed(
     },
 )  # fmt: skip
 HALVES, AUDIT = {"splits": 2, "train": 2, "selection": 1, "metrics": 1}, {
-    "splits": 2, "train": 2, "unlearn": 2, "metrics": 2,
+    "splits": 2, "train": 2, "unlearn": 2, "metrics": 2, "comparisons": 1,
 }  # fmt: skip
 
 
@@ -39,9 +39,9 @@ def test_the_plan_holds_both_scenarios_and_the_selection_between_them():
     [
         ({"scenarios/halves/recipe": {"lr": 0.3}}, {**total(HALVES, AUDIT), "splits": 2}),
         ({"scenarios/halves/metrics": {"vulnerability": {"band": 0.1}}}, {**AUDIT, "selection": 1, "metrics": 3}),
-        ({"scenarios/audit/recipe": {"lr": 0.3}}, {"train": 2, "unlearn": 2, "metrics": 2}),
+        ({"scenarios/audit/recipe": {"lr": 0.3}}, {"train": 2, "unlearn": 2, "metrics": 2, "comparisons": 1}),
         ({"scenarios/audit/protocol/target_size": 33}, AUDIT),
-        ({"scenarios/audit/methods/finetune/epochs": 2}, {"unlearn": 2, "metrics": 1}),
+        ({"scenarios/audit/methods/finetune/epochs": 2}, {"unlearn": 2, "metrics": 1, "comparisons": 1}),
     ],
 )
 def test_what_the_selection_depends_on_rebuilds_the_scenario_that_selects(edit, gone):

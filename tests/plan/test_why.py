@@ -36,9 +36,11 @@ def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(told):
     _, causes, before, after = told({"defaults/recipe/lr": 0.07})
     assert {cause.split(":")[0] for cause in causes} == {"train", "unlearn"}
     own, following = causes[next(cause for cause in causes if cause.startswith("train: recipe.lr: "))]
-    count = {stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "attack", "metrics")}
+    count = {
+        stage: sum(s == stage for s, _ in after) for stage in ("train", "unlearn", "attack", "metrics", "comparisons")
+    }
     assert own == {"train": count["train"]}
-    assert following == {stage: count[stage] for stage in ("unlearn", "attack", "metrics")}
+    assert following == {stage: count[stage] for stage in ("unlearn", "attack", "metrics", "comparisons")}
     assert {stage for stage, _ in before.keys() & after.keys()} == {"data", "splits"}
 
 

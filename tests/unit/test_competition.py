@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unlearning import stats
-from unlearning.metrics import competition
+from unlearning.metrics import _null, competition
 from unlearning.metrics._epsilon import epsilons, points
 from unlearning.stats import jackknife
 
@@ -83,7 +83,7 @@ def test_interval_of_forgetting_quality_covers():
     hits = 0
     for _ in range(repeats):
         u, r = (1.5 * crossed_effects(rng, models, samples, (0.5, 0, math.sqrt(0.75))) for _ in range(2))
-        eps = competition._replicated(competition._epsilons(options), u, r, options)
+        eps = _null.replicated(_null.epsilons_of(options), u, r, options)
         found = competition._mean(points(eps, models=models), "", high=1.0)
         hits += found.low <= truth <= found.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)

@@ -4,10 +4,11 @@ import numpy as np
 
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import NoAnswerError
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
-from unlearning.stats import Estimate, empty, rates
+from unlearning.stats import Estimate, crossed, empty, rates
 
 QUANTITIES = (
     Quantity(
@@ -55,6 +56,31 @@ def of(case: Case, models: np.ndarray) -> list[dict]:
         compared=None if compared is None else compared[models],
     )
     return [row for row in found if row["n"]]
+
+
+#: What a model is worth without the forget set retrained models tell.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False)
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The accuracy of each target model on what it keeps and, where there is one, on the test part; models of one
+    block that keep the same samples are one unit."""
+    target = case.membership[case.target]
+    guess = rates.predicted(case.unlearned[case.target])
+    taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    test = np.broadcast_to(case.data.part == 1, guess.shape)
+    sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
+    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    _, unit = np.unique(kept, axis=0, return_inverse=True)
+    places = {"unit": unit.reshape(-1), "split": target.split}
+    found = {}
+    for role, (rows, answers) in sides.items():
+        columns = np.flatnonzero(rows.any(axis=0))
+        if rows.any(axis=1).all():
+            hit = (guess == answers)[:, columns] * 1.0
+            part = crossed.part(value=hit, weight=rows[:, columns] * 1.0)
+            found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return found
 
 
 def _compared(case: Case) -> np.ndarray | None:

@@ -8,13 +8,14 @@ from pydantic import Field
 
 from unlearning import stats
 from unlearning.adversary.case import Case
-from unlearning.metrics import row
-from unlearning.metrics._epsilon import check_phi, epsilons, points
+from unlearning.artifacts.contributions import Contribution, Standard, single
+from unlearning.metrics import _null, row
+from unlearning.metrics._epsilon import check_phi, points
 from unlearning.metrics._epsilon_bound import epsilon_bounds
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
-from unlearning.stats import Estimate, jackknife
+from unlearning.stats import Estimate, jackknife, pseudo
 
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
 
@@ -76,6 +77,49 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
     Raises ValueError if retraining has no control to be compared with.
     """
+    unlearned, retrained, independent = populations(case)
+    return evaluate(
+        unlearned=unlearned,
+        retrained=retrained,
+        independent=independent,
+        options=Options(**settings["metrics"]["competition"]),
+        rng=generator(settings["seed"], "competition"),
+    )
+
+
+#: Perfect unlearning scores its own null.
+DECIDES = {
+    "forgetting_quality_over_null": Standard(
+        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models"
+    )
+}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """F/F₀ in what every group of models and every forget sample adds to it."""
+    forget = np.flatnonzero(case.membership.forget[0])
+    options = Options(**settings["metrics"]["competition"])
+    rng = generator(settings["seed"], "competition")
+    return over_null(*(m and m.phi for m in populations(case)), forget, options, rng)
+
+
+def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
+    """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
+    left out in groups, or F₀ is 0."""
+    u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        return {}
+    h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
+    h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
+    if len(h) < 3 or h.shape[1] < 2 or not null.any(axis=1).all():
+        return {}
+    value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
+    (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
+    return {metric: single(value=value, influence=influence, unit=groups, index=index, standard=standard)}
+
+
+def populations(case: Case) -> "tuple[Models, Models, Models | None]":
+    """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
     reference, independent = case.retrained, case.control
     if case.unlearned_files == case.retrained_files:
         if independent is None:
@@ -83,12 +127,10 @@ def rows(case: Case, settings: dict) -> list[dict]:
         reference, independent = independent, None
     elif case.unlearned_files == case.control_files:
         independent = None
-    return evaluate(
-        unlearned=population(case, case.unlearned),
-        retrained=population(case, reference),
-        independent=None if independent is None else population(case, independent),
-        options=Options(**settings["metrics"]["competition"]),
-        rng=generator(settings["seed"], "competition"),
+    return (
+        population(case, case.unlearned),
+        population(case, reference),
+        None if independent is None else population(case, independent),
     )
 
 
@@ -127,7 +169,7 @@ def evaluate(
     setting = f"rule={options.rule};models={models}"
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
-    eps = _replicated(_epsilons(options), u, r, options)
+    eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     rows = [
         row(metric="epsilon_mean", setting=setting, estimate=_mean(eps, counts, high=options.cap)),
@@ -143,32 +185,6 @@ def evaluate(
     return rows + _bound_rows(u, r, options, rng)
 
 
-def _epsilons(options: Options):
-    return lambda u, r: epsilons(
-        unlearned=u,
-        retrained=r,
-        rule=options.rule,
-        delta=options.delta,
-        buffer=options.buffer,
-        per_unit=options.per_unit,
-        cap=options.cap,
-    )
-
-
-def _replicated(statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
-    return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in _kept(len(u), len(r), options)])
-
-
-def _kept(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both."""
-    groups = min(options.groups, unlearned, retrained)
-    sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
-    if min(unlearned, retrained) < 3:
-        groups = 0
-    return [tuple(side != g for side in sides) for g in range(-1, groups)]
-
-
 def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
@@ -177,22 +193,11 @@ def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
 
 def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
     """F₀ and F/F₀ with intervals, from two populations or from random halves."""
-    if independent is not None:
-        independent = np.asarray(independent, np.float64)
-        check_phi(r, independent)
-        models = min(len(r), len(independent))
-        null = points(_replicated(_epsilons(options), r, independent, options), models=models)
-        if len(null) != len(h):
-            null, h = null[:1], h[:1]
-        how = f"{len(r)} retrained against {len(independent)} independently retrained models"
-    else:
-        models = min(len(u), len(r)) // 2
-        if min(len(u), len(r)) < HALVES_NEED:
-            why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
-            names = ("forgetting_quality_null", "forgetting_quality_over_null")
-            return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
-        h, null = _halves(u, r, options, rng)
-        how = f"random halves, {models} models on each side, mean of {options.splits} splits"
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
+        names = ("forgetting_quality_null", "forgetting_quality_over_null")
+        return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
+    h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
     setting = f"rule={options.rule};models={models}"
     return [
         row(metric="forgetting_quality_null", setting=setting, estimate=_mean(null, how, high=1.0)),
@@ -212,26 +217,9 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     )
 
 
-def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng) -> tuple[np.ndarray, np.ndarray]:
-    """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
-    epsilon = _epsilons(options)
-    models = min(len(u), len(r)) // 2
-    kept = _kept(len(u), len(r), options)
-    totals = np.zeros((2, len(kept), u.shape[1]))
-    for _ in range(options.splits):
-        order_u, order_r = rng.permutation(len(u)), rng.permutation(len(r))
-        for g, (keep_u, keep_r) in enumerate(kept):
-            some_u = order_u[:models]
-            left, right = order_r[:models], order_r[models : 2 * models]
-            some_u, left, right = some_u[keep_u[some_u]], left[keep_r[left]], right[keep_r[right]]
-            totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
-            totals[1, g] += points(epsilon(r[left], r[right]), models=models)
-    return tuple(totals / options.splits)
-
-
 def _final_rows(unlearned: Models, retrained: Models, h, setting: str, options: Options) -> list[dict]:
     """RA and TA of unlearned over retrained models, and F · RA · TA."""
-    kept = _kept(len(unlearned.phi), len(retrained.phi), options)
+    kept = _null.kept(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
     ratios, rows = {}, []
     for name in ("retain_accuracy", "test_accuracy"):

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
-from unlearning.stats import rates
+from unlearning.stats import crossed, rates
 
 QUANTITIES = (
     Quantity(
@@ -41,6 +42,21 @@ def rows(case: Case, settings: dict) -> list[dict]:
         split=target.split,
         block=target.block,
     )
+
+
+#: How often a class is taken for the other by chance only retrained models tell.
+DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The IC score of each target model and what each confused sample adds to it."""
+    target, labels = case.membership[case.target], case.labels_of(case.target)
+    guess = rates.predicted(case.unlearned[case.target])
+    columns = np.flatnonzero(target.forget.any(axis=0))
+    right = (guess != rates.per_model(labels, guess.shape, "labels"))[:, columns]
+    part = crossed.part(value=right * 1.0, weight=target.forget[:, columns] * 1.0)
+    places = {"unit": target.block, "split": target.split, "index": columns}
+    return {"ic_score": single(**vars(part), **places, standard=DECIDES["ic_score"])}
 
 
 def evaluate(

@@ -4,6 +4,7 @@ import numpy as np
 
 from unlearning import stats
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -88,6 +89,20 @@ def rows(case: Case, settings: dict) -> list[dict]:
     for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
         found += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
     return found + _accuracy_spread(case)
+
+
+#: How settled weights are without the forget set only retrained models tell.
+DECIDES = {"efficacy": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The logarithm of every model's efficacy; none where one is infinite. Differences of methods are then mean
+    logarithms of ratios, seed by seed, which are those of medians where these spread alike to both sides."""
+    with np.errstate(divide="ignore"):
+        values = np.log(efficacy(information(case.gradients[0])))
+    if not np.isfinite(values).all():
+        return {}
+    return {"efficacy": single(value=values, unit=np.arange(len(values)), standard=DECIDES["efficacy"])}
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:

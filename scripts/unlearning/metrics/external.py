@@ -1,9 +1,12 @@
 """All metrics that external logits allow; the others are empty with the reason."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from unlearning import stats
 from unlearning.adversary.external_case import ExternalCase
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _game, accuracy, blind, competition, one_run, row, ruli, swap
 from unlearning.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning.metrics.blind import QUANTITIES as OF_BLIND
@@ -37,6 +40,53 @@ def rows(case: ExternalCase, settings: dict) -> list[dict]:
         *_ruli(case, settings),
         *_audit(case, settings),
     ]
+
+
+#: What decides, by the metrics of which this is made; confidence alone where no attack was asked.
+DECIDES = {"auc": Standard(0.5, 1, "auc"), **swap.DECIDES, **competition.DECIDES, **ruli.DECIDES}
+
+
+def contributions(case: ExternalCase, settings: dict) -> dict[str, Contribution]:
+    """Those of every metric that the populations allow.
+
+    Where models are no swapped pairs, forgotten and held-out samples may differ by themselves: then what there is of
+    retrained models on the same samples says what retraining reads, if there is any.
+    """
+    member, found = case.membership, accuracy.contributions(case, settings)
+    apart = {}
+    if member.heldout.any(axis=1).all() and member.forget.any(axis=1).all():
+        phi = stats.phi(logits=case.unlearned, y=case.labels)
+        scores = case.scores if case.scores_file else {}
+        apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
+    if swapped(case) and not case.unlike("retrain", case.others.get("retrain")):
+        apart = {name: replace(one, standard=replace(one.standard, ideal=np.nan)) for name, one in apart.items()}
+    found |= apart
+    if not _apart(case):
+        retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
+        phi = [None if other is None else _models(other).phi for other in (case, retrain, control)]
+        options = competition.Options(**settings["options"]["competition"])
+        forget = np.flatnonzero(member.forget[0])
+        rng = generator(settings["seed"], "competition")
+        found |= _or_nothing(lambda: competition.over_null(*phi, forget, options, rng))
+    if not _unasked(case):
+        options, every = ruli.Options(**settings["options"]["ruli"]), np.arange(len(case.data.y))
+        found |= _or_nothing(lambda: ruli.aucs(*_audited(case), options, every))
+    return found
+
+
+def _or_nothing(made) -> dict[str, Contribution]:
+    """What ``made`` returns; nothing where the populations do not allow it, which `rows` says in words."""
+    try:
+        return made()
+    except ValueError:
+        return {}
+
+
+def _confidence(case: ExternalCase, phi: np.ndarray) -> Contribution:
+    rules = _rules(case)
+    part = separation.auc(score=phi[:, rules.columns], positive=rules.forget, negative=rules.heldout)
+    places = {"unit": case.membership.block, "split": case.membership.split, "index": rules.columns}
+    return single(**vars(part), **places, standard=DECIDES["auc"])
 
 
 def swapped(case: ExternalCase) -> str:
@@ -87,9 +137,7 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     if not member.heldout.any(axis=1).all():
         return [_nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
     phi = stats.phi(logits=case.unlearned, y=case.labels)
-    rules = _game.game(
-        forget=member.forget, heldout=member.heldout, split=member.split, block=member.block, weight=member.weight
-    )
+    rules = _rules(case)
     n = len(rules.columns)
     phi = phi[:, rules.columns]
     part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
@@ -101,6 +149,13 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
         estimate = readings.mean_tpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
         found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
     return found
+
+
+def _rules(case: ExternalCase) -> _game.Game:
+    member = case.membership
+    return _game.game(
+        forget=member.forget, heldout=member.heldout, split=member.split, block=member.block, weight=member.weight
+    )
 
 
 def _attacks(case: ExternalCase, settings: dict, options: Options) -> list[dict]:
@@ -128,6 +183,24 @@ def _attacks(case: ExternalCase, settings: dict, options: Options) -> list[dict]
 
 
 def _competition(case: ExternalCase, settings: dict) -> list[dict]:
+    if why := _apart(case):
+        return [_nothing("score", why)]
+    retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
+    retrain, control = (None if other is None else _models(other) for other in (retrain, control))
+    try:
+        return competition.evaluate(
+            unlearned=_models(case),
+            retrained=retrain,
+            independent=control,
+            options=competition.Options(**settings["options"]["competition"]),
+            rng=generator(settings["seed"], "competition"),
+        )
+    except ValueError as error:
+        return [_nothing("score", str(error))]
+
+
+def _apart(case: ExternalCase) -> str:
+    """Why the competition's score cannot be computed, or ""."""
     populations = [("retrain", case.others.get("retrain")), ("retrain_control", case.others.get("retrain_control"))]
     missing = "there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with"
     why = "" if populations[0][1] else missing
@@ -139,19 +212,7 @@ def _competition(case: ExternalCase, settings: dict) -> list[dict]:
             why = f"{name}/ holds other samples than target/"
         if not why and other and (other.membership.forget != forget[0]).any():
             why = f"the models of {name}/ have other forget sets than those of target/"
-    if why:
-        return [_nothing("score", why)]
-    retrain, control = (None if other is None else _models(other) for _, other in populations)
-    try:
-        return competition.evaluate(
-            unlearned=_models(case),
-            retrained=retrain,
-            independent=control,
-            options=competition.Options(**settings["options"]["competition"]),
-            rng=generator(settings["seed"], "competition"),
-        )
-    except ValueError as error:
-        return [_nothing("score", str(error))]
+    return why
 
 
 def _models(case: ExternalCase) -> Models:
@@ -167,22 +228,29 @@ def _models(case: ExternalCase) -> Models:
 
 
 def _ruli(case: ExternalCase, settings: dict) -> list[dict]:
-    parts = ("original", "shadow", "shadow_original", "retrain")
-    original, shadow, trained, retrained = map(case.others.get, parts)
+    if why := _unasked(case):
+        return [_nothing("privacy_auc", why, attack="ruli")]
+    try:
+        targets, shadows = _audited(case)
+        return ruli.evaluate(targets=targets, shadows=shadows, options=ruli.Options(**settings["options"]["ruli"]))
+    except ValueError as error:
+        return [_nothing("privacy_auc", str(error), attack="ruli")]
+
+
+def _unasked(case: ExternalCase) -> str:
+    """Why RULI's question cannot be asked, or ""."""
+    original, shadow, trained = map(case.others.get, ("original", "shadow", "shadow_original"))
     why = case.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
     if not why and not case.same_samples("shadow"):
         why = "shadow/ holds other samples than target/"
-    why = why or shadow.unlike("shadow_original", trained, "shadow")
-    if why:
-        return [_nothing("privacy_auc", why, attack="ruli")]
-    try:
-        return ruli.evaluate(
-            targets=_population(case, original, None if case.unlike("retrain", retrained) else retrained),
-            shadows=_population(shadow, trained, None),
-            options=ruli.Options(**settings["options"]["ruli"]),
-        )
-    except ValueError as error:
-        return [_nothing("privacy_auc", str(error), attack="ruli")]
+    return why or shadow.unlike("shadow_original", trained, "shadow")
+
+
+def _audited(case: ExternalCase) -> tuple[ruli.Population, ruli.Population]:
+    """The targets and the shadow models of RULI."""
+    original, shadow, trained, retrained = map(case.others.get, ("original", "shadow", "shadow_original", "retrain"))
+    targets = _population(case, original, None if case.unlike("retrain", retrained) else retrained)
+    return targets, _population(shadow, trained, None)
 
 
 def _audit(case: ExternalCase, settings: dict) -> list[dict]:

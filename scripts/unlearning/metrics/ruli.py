@@ -1,6 +1,5 @@
 """RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,10 +8,12 @@ from pydantic import Field, PositiveFloat
 from unlearning import stats
 from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _reference, row
+from unlearning.metrics._population import Population, check, clipped, never_its_own_reference
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
-from unlearning.stats import rates
+from unlearning.stats import rates, separation
 from unlearning.stats.readings import Question, readings, tprs
 
 QUANTITIES = (
@@ -66,31 +67,6 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
 
 
-@dataclass(frozen=True)
-class Population:
-    """phi and memberships of models that were trained and then unlearned.
-
-    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget``
-    and ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew
-    without each model's forget set, needed of targets only.
-    """
-
-    original: np.ndarray
-    unlearned: np.ndarray
-    train: np.ndarray
-    forget: np.ndarray
-    heldout: np.ndarray
-    retrained: np.ndarray | None = None
-
-    def columns(self, keep: np.ndarray) -> "Population":
-        """The same for some samples."""
-        return Population(**{k: v if v is None else v[:, keep] for k, v in vars(self).items()})
-
-    def models(self, keep: np.ndarray) -> "Population":
-        """The same for some models."""
-        return Population(**{k: v if v is None else v[keep] for k, v in vars(self).items()})
-
-
 def rows(case: Case, settings: dict) -> list[dict]:
     """`evaluate` on the target samples of a case, and on those of either kind where they are of two.
 
@@ -117,12 +93,50 @@ def rows(case: Case, settings: dict) -> list[dict]:
     return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
 
 
+#: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
+DECIDES = {name: Standard(0.5, 1, "auc", units="target models") for name in ("privacy_auc", "efficacy_auc")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
+    if case.target.all():
+        return {}
+    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, asked)
+    targets, shadows = both.models(case.target), both.models(~case.target)
+    options = Options(**settings["metrics"]["ruli"])
+    return aucs(targets, shadows, options, np.flatnonzero(asked))
+
+
+def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
+    """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
+    keep = (targets.forget | targets.heldout).any(axis=0)
+    # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
+    sides = [shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout)]
+    way = 1 if sides[0] >= sides[1] else -1
+    found = {}
+    for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
+        metric = f"{name}_auc"
+        if attack != "ruli" or metric not in DECIDES or test.missing:
+            continue
+        usable = test.positive.any(axis=1) & test.negative.any(axis=1)
+        if usable.any():
+            used = np.where(test.positive | test.negative, test.score, 0.0)[usable]
+            sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
+            part = separation.auc(score=used, **sides)
+            found[metric] = single(
+                value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
+                unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
+            )  # fmt: skip
+    return found
+
+
 def _point(test: dict) -> str:
     """Where on its curve a row lies; nothing else of the settings tells rows of one study apart."""
     return test["setting"] if test["metric"].endswith("_roc") else ""
 
 
-def population(case: Case, asked: np.ndarray) -> "Population":
+def population(case: Case, asked: np.ndarray) -> Population:
     """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
     answers = {"original": case.original, "unlearned": case.unlearned, "retrained": case.compared}
     y, member = case.data.y[asked], case.membership
@@ -200,19 +214,19 @@ def score(
     model, and samples with too few shadow models in a distribution.
     """
     for name, population in (("targets", targets), ("shadows", shadows)):
-        _check(name, population)
+        check(name, population)
     if targets.train.shape[1] != shadows.train.shape[1]:
         raise ValueError(
             f"targets hold {targets.train.shape[1]} samples, shadows {shadows.train.shape[1]}: a test of single "
             "samples needs the same ones in both"
         )
-    _never_its_own_reference(targets, shadows)
+    never_its_own_reference(targets, shadows)
     keep = (targets.forget | targets.heldout).any(axis=0)
     if audited is not None:
         keep &= audited
     if not keep.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
-    targets, shadows = (_clipped(p.columns(keep), options.clip) for p in (targets, shadows))
+    targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
     def ratio(at, over, under, kind=options.density):
@@ -260,31 +274,3 @@ def _pooled(targets: Population, shadows: Population, options: Options) -> np.nd
     rows = shadows.forget | shadows.heldout
     model = logistic.fit(phi[rows][:, None], shadows.forget[rows])
     return model.log_odds(targets.unlearned[..., None])
-
-
-def _clipped(population: Population, probability: float | None) -> Population:
-    phi = {
-        name: None if value is None else _reference.clip(value, probability)
-        for name, value in vars(population).items()
-        if name in ("original", "unlearned", "retrained")
-    }
-    return Population(**{**vars(population), **phi})
-
-
-def _check(name: str, population: Population) -> None:
-    shape = population.train.shape
-    for field, value in vars(population).items():
-        if value is None:
-            continue
-        if value.shape != shape or value.ndim != 2:
-            raise ValueError(f"{name}.{field} has shape {value.shape}, train {shape}: all are [models, samples]")
-        if value.dtype != bool and not np.isfinite(value).all():
-            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
-
-
-def _never_its_own_reference(targets: Population, shadows: Population) -> None:
-    for name in ("original", "unlearned"):
-        own, pool = getattr(targets, name), getattr(shadows, name)
-        for m, values in enumerate(own):
-            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
-                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")

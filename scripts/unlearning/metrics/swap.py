@@ -8,7 +8,9 @@ from scipy import special
 
 from unlearning import stats
 from unlearning.adversary.case import Case
-from unlearning.metrics import _crossfit, _game, row
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.contributions import Contribution, Standard
+from unlearning.metrics import _crossfit, _direction, _game, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
@@ -152,6 +154,36 @@ def adversaries(case: Case, settings: dict) -> tuple[dict[str, list[Key]], list[
         for name, gone in without.items() if gone
     ]  # fmt: skip
     return {name: members for name, members in sets.items() if not without[name]}, lost
+
+
+#: Retraining leaves no advantage, whatever the attack.
+DECIDES = {"advantage": Standard(0.0, 1, "advantage", units="pairs")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
+    looks familiar, below 0 where it looks less familiar than what was never seen."""
+    target = case.membership[case.target]
+    phi = stats.phi(logits=case.unlearned[case.target], y=case.labels_of(case.target))
+    return advantages(case.scores, phi, target)
+
+
+def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership):
+    """`contributions` from ``scores`` as `evaluate` takes them, ``phi`` float64 [models, samples] and memberships."""
+    rules = _game.game(
+        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
+    )
+    asked, parts = target.forget | target.heldout, {}
+    for key, (score, decision) in scores.items():
+        if key[0] != "random":
+            way = _direction.familiar(score=score, phi=phi, asked=asked) if key[1] == "unlearned" else 1
+            part = _game.advantage(rules, decision)
+            parts["/".join(key)] = crossed.Part(way * part.value, way * part.influence, way * part.imagined)
+    if not parts:
+        return {}
+    arrays = {name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.Part.__annotations__}
+    places = {"unit": target.block, "split": target.split, "index": rules.columns}
+    return {"advantage": Contribution(tuple(parts), **arrays, **places, standard=DECIDES["advantage"])}
 
 
 def evaluate(

@@ -15,7 +15,10 @@ from unlearning.study.schema import Figure, Plugin, Scenario, Table
 UNTRAINED = ("correctness", "random")
 
 #: Tables and figures that every study has.
-BUILT_IN = {"tables": ("headline", "cost", "meta"), "figures": ("meta",)}
+BUILT_IN = {
+    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution"),
+    "figures": ("meta", "verdicts", "resolution"),
+}
 
 #: Files of a case that a kind of figure may be drawn from.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")

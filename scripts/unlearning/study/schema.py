@@ -27,7 +27,7 @@ PAPER_SET = ["correctness", "confidence", "entropy", "modified_entropy", "shadow
 PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
-STAGES = ("external", "data", "splits", "train", "selection", "unlearn", "attack", "metrics")
+STAGES = ("external", "data", "splits", "train", "selection", "unlearn", "attack", "metrics", "comparisons")
 
 #: Kinds of figures, a file each.
 KINDS = registry.names("display/figures")
@@ -98,6 +98,18 @@ class Figure(Settings):
     attack: str = ""
 
 
+class Margins(Settings):
+    """What still counts as retrained: differences in rates, and factors for F/F₀ (``forgetting_quality``) and for the
+    median ``efficacy``. ``accuracy`` is that on what is kept and on the test part."""
+
+    advantage: float = Field(0.05, gt=0, lt=1)
+    auc: float = Field(0.05, gt=0, lt=0.5)
+    ic_score: float = Field(0.05, gt=0, lt=1)
+    accuracy: float = Field(0.05, gt=0, lt=1)
+    forgetting_quality: float = Field(1.25, gt=1)
+    efficacy: float = Field(1.5, gt=1)
+
+
 class StudyFile(Settings):
     """The top level of a study's file.
 
@@ -109,6 +121,7 @@ class StudyFile(Settings):
     seed: int = Field(0, ge=0)
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
+    margins: Margins = Margins()
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
@@ -167,6 +180,7 @@ class Study:
     seed: int
     batch: int
     bootstrap: int
+    margins: Margins
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]
     figures: dict[str, Figure]

@@ -37,6 +37,7 @@ class Case:
     scenario: Scenario
     method: str
     metrics: str
+    contributions: str
     scores: str | None
     unlearned: list[str]
     originals: list[str]
@@ -44,13 +45,22 @@ class Case:
     data: str
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """The verdicts on all methods of one scenario: the files of its node by name."""
+
+    scenario: Scenario
+    outputs: dict[str, str]
+
+
 @dataclass
 class Plan:
-    """All nodes by stage and name, and the cases that tables and figures show."""
+    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them."""
 
     study: Study
     nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
     cases: list[Case] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
     _codes: dict[tuple, str] = field(default_factory=dict)
 
     def node(self, stage: str, name: str) -> Node:

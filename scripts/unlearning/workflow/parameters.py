@@ -8,6 +8,7 @@ from typing import Any
 
 from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
+from unlearning.workflow import compared
 from unlearning.workflow.nodes import Case, Node, Plan
 
 CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
@@ -35,6 +36,17 @@ def cost(plan: Plan) -> dict[str, Any]:
         for case in unlearned
     ]
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
+
+
+def verdicts(plan: Plan) -> dict[str, Any]:
+    """The verdicts of the whole study."""
+    return {
+        "study": plan.study.name,
+        "comparisons": compared.comparisons(plan),
+        "own_metrics": own_metrics(plan),
+        "caption": caption("verdicts"),
+        "code": code("verdicts"),
+    }
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
@@ -123,6 +135,7 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "tables": [table(plan, name) for name in study.tables],
         "cost": cost(plan),
         "meta": meta(plan),
+        "verdicts": verdicts(plan),
         "figures": [_without_files(figure(plan, name)) for name in study.figures],
         "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
         "edges": edges(plan),
@@ -220,6 +233,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
         "title": f"Study {plan.study.name}: what is left to find",
         "table": None,
         "cases": _cases(plan, None),
+        "comparisons": compared.comparisons(plan),
         "own_metrics": own_metrics(plan),
         "caption": caption("headline"),
     }

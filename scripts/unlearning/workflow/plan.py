@@ -9,7 +9,7 @@ from pathlib import Path
 from unlearning.plugins import registry, source
 from unlearning.study import selecting
 from unlearning.study.schema import PAPER_SET, PLACES, Plugin, Scenario, Study
-from unlearning.workflow.nodes import Case, Node, Plan
+from unlearning.workflow.nodes import Case, Comparison, Node, Plan
 
 
 def make(study: Study) -> Plan:
@@ -41,8 +41,11 @@ class _Scenario:
             for name, plugin in scenario.methods.items()
         }  # fmt: skip
         references = [unlearned[name] for name in self._references() if name in unlearned]
-        for method, made in unlearned.items():
-            self._score(data, batches, method, made, references, selection)
+        judged = {
+            method: self._score(data, batches, method, made, references, selection)
+            for method, made in unlearned.items()
+        }
+        self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
         return None
 
     def selection(self) -> Node:
@@ -162,7 +165,7 @@ class _Scenario:
         made: list[Node],
         references: list[list[Node]],
         selection: list[Node],
-    ) -> None:
+    ) -> Node:
         scenario, study = self.scenario, self.study
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
         plugin = scenario.methods[method]
@@ -197,24 +200,47 @@ class _Scenario:
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },
             {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
-            ("metrics.csv",),
+            ("metrics.csv", "contributions.npz"),
             wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
         )  # fmt: skip
         self.plan.cases.append(
             Case(
-                scenario, method, metrics.outputs["metrics"], scores.outputs["scores"] if scores else None,
+                scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
+                scores.outputs["scores"] if scores else None,
                 [n.outputs["logits"] for n in made], [n.outputs["logits"] for n in trains],
                 [n.outputs["membership"] for n in splits], data.outputs["data"],
             )
         )  # fmt: skip
+        return metrics
+
+    def _compare(self, label: str, judged: dict[str, Node]) -> None:
+        """Verdicts on all methods together, where some metric says how far they are from retraining."""
+        files = [registry.source_file("metrics", name, one.file) for name, one in self.scenario.metrics.items()]
+        if not any("DECIDES" in registry.defined(file) for file in files):
+            return
+        names = sorted(judged)
+        settings = {
+            "methods": names, "margins": self.study.margins.model_dump(mode="json"),
+            "draws": self.study.bootstrap, "seed": self.study.seed,
+        }  # fmt: skip
+        nodes = [judged[name] for name in names]
+        compared = self.plan.add(
+            "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
+            {"metrics": "metrics", "contributions": "contributions"},
+            ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
+        )  # fmt: skip
+        self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
     def _add_imported(self) -> None:
         """Populations of models that came from elsewhere, then scores and metrics of every method."""
         scenario = self.scenario
         options, named = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
+        judged = {}
         for method in named:
             found = self.protocol.populations(options, method, named)
-            self._score_imported(method, {part: self._import(method, *one) for part, one in found.items()})
+            made = {part: self._import(method, *one) for part, one in found.items()}
+            judged[method] = self._score_imported(method, made)
+        self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path]) -> Node:
         own = f"{method}-{kind}" if kind in self.protocol.OWN else kind
@@ -225,7 +251,7 @@ class _Scenario:
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip
 
-    def _score_imported(self, method: str, made: dict[str, Node]) -> None:
+    def _score_imported(self, method: str, made: dict[str, Node]) -> Node:
         scenario, study = self.scenario, self.study
         label = f"{scenario.protocol.name}-{method}"
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
@@ -247,14 +273,17 @@ class _Scenario:
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "populations": list(made), "bootstrap": study.bootstrap, "seed": study.seed,
             },
-            {"populations": list(made.values()), "scores": scores, "reasons": scores}, roles, ("metrics.csv",),
+            {"populations": list(made.values()), "scores": scores, "reasons": scores}, roles,
+            ("metrics.csv", "contributions.npz"),
             wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
         )  # fmt: skip
         target, original = made["target"].outputs, made.get("original")
         self.plan.cases.append(
             Case(
-                scenario, method, metrics.outputs["metrics"], scores[0].outputs["scores"] if scores else None,
-                [target["logits"]], [original.outputs["logits"]] if original else [],
+                scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
+                scores[0].outputs["scores"] if scores else None, [target["logits"]],
+                [original.outputs["logits"]] if original else [],
                 [target["membership"]], target["data"],
             )
         )  # fmt: skip
+        return metrics

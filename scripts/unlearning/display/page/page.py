@@ -5,11 +5,13 @@ from pathlib import Path
 
 from unlearning.artifacts.files import checked, read_json
 from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
-from unlearning.display import lookup, naming, style
+from unlearning.display import decisions, lookup, naming, style
+from unlearning.display.decisions import Decisions
 from unlearning.display.lookup import Numbers
 from unlearning.display.page import copies, dag, embed, sentences
 from unlearning.display.tables import cost, grid
 from unlearning.display.tables import meta as worth
+from unlearning.display.tables import verdicts as judged
 from unlearning.display.tables.formats import spans
 from unlearning.display.tables.typeset import Sheet
 
@@ -31,8 +33,10 @@ def render(
     union = read_rows(metrics, UNION_COLUMNS)
     numbers = Numbers(union, order["cases"])
     rows, files = cost.read(costs), {Path(path).name: path for path in displays}
-    boxes = dag.stages(cost.stages(rows), len(order["tables"]) + len(order["figures"]) + 3)
-    edges = [*order["edges"], ["metrics", "report"]]
+    boxes = dag.stages(cost.stages(rows), len(order["tables"]) + len(order["figures"]) + 6)
+    found = decisions.read(order["verdicts"]["comparisons"], rows)
+    last = "comparisons" if order["verdicts"]["comparisons"] else "metrics"
+    edges = [*order["edges"], [last, "report"]]
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -40,11 +44,12 @@ def render(
     context = {
         "order": order,
         "opening": opening(numbers),
-        "summary": summary(numbers),
+        "summary": summary(numbers, found),
+        "verdicts": _verdicts(found, order["verdicts"], files),
         "headline": _table(numbers, order["headline"], files, published),
         "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
         "figures": [_figure(wish, files) for wish in order["figures"]],
-        "controls": controls(numbers),
+        "controls": controls(numbers, found),
         "copies": _copies(order["copies"]),
         "dag": Markup(dag.across(boxes, edges) + dag.down(boxes, edges)),
         "cost": {
@@ -83,21 +88,21 @@ def opening(numbers: Numbers) -> str:
     )
 
 
-def summary(numbers: Numbers) -> list[dict]:
+def summary(numbers: Numbers, found: Decisions) -> list[dict]:
     """For every scenario, what retraining and doing nothing read, and a sentence for each method.
 
     A scenario with axes gets one sentence per method that names the settings of each verdict.
     """
-    said = sentences.methods(numbers)
-    found = []
+    said = sentences.methods(numbers, found)
+    told = []
     for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
         places = [where for where in lookup.places(numbers.cases) if where[0] == scenario]
         own = [verdict for verdict in said if verdict.place in places]
         names = dict.fromkeys(verdict.subject for verdict in own)
         lines = [_sentence([v for v in own if v.subject == name], len(places) > 1) for name in names]
         frame = _frame(numbers, places[0]) if len(places) == 1 else ""
-        found.append({"where": scenario.replace("_", " "), "frame": frame, "verdicts": lines})
-    return found
+        told.append({"where": scenario.replace("_", " "), "frame": frame, "verdicts": lines})
+    return told
 
 
 def _sentence(said: list[sentences.Verdict], varied: bool) -> dict:
@@ -131,10 +136,10 @@ def _frame(numbers: Numbers, where: tuple[str, str]) -> str:
     return "; ".join(f"{name} reads {sentences.shown(label, cell)}" for name, cell in known if not cell.empty)
 
 
-def controls(numbers: Numbers) -> dict:
+def controls(numbers: Numbers, found: Decisions) -> dict:
     """A row for every scenario with a sign for each check, and a sentence for all that did not hold."""
     signs = {"good": "✓", "bad": "✗", "": "?"}
-    said = sentences.controls(numbers)
+    said = sentences.controls(numbers, found)
     rows = []
     for where in lookup.places(numbers.cases):
         own = {verdict.subject: verdict for verdict in said if verdict.place == where}
@@ -214,6 +219,26 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
     wide = embed.width(drawing) > style.HALF * 72 * 1.1
     shown = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
     return {**shown, **_downloads(name, files, FIGURE_FILES)}
+
+
+def _verdicts(found: Decisions, order: dict, files: dict[str, str]) -> dict:
+    """The tables and drawings of the rule that wrote the verdicts down."""
+    from markupsafe import Markup
+
+    makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    titles = {"verdicts": "Between doing nothing and retraining", "resolution": "Hours against resolution"}
+    tables = {
+        name: {"sheet": _sheet(make(found, order["study"])), **_downloads(name, files, TABLE_FILES)}
+        for name, make in makers.items()
+    }
+    drawings = {
+        name: {
+            "drawing": Markup(embed.drawing(files[f"{name}.svg"], title)),
+            "title": title, **_downloads(name, files, FIGURE_FILES),
+        }
+        for name, title in titles.items()
+    }  # fmt: skip
+    return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
 
 
 def _worth(files: dict[str, str]) -> dict:

@@ -3,31 +3,34 @@
 import textwrap
 from dataclasses import replace
 
-from unlearning.display import lookup, naming
+from unlearning.display import decisions, lookup, naming
+from unlearning.display.decisions import Decisions
 from unlearning.display.lookup import Cell, Numbers, missing
-from unlearning.display.page import sentences
 from unlearning.display.tables import formats
+from unlearning.display.tables import verdicts as sentenced
 from unlearning.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
 from unlearning.plugins.declarations import Column
+from unlearning.stats import decide
 
 READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
 ACCURACIES = "forget, heldout, retain, test: accuracy on samples to forget, never seen, kept, of the test part."
 WIDTH = 100
+NO_DECISIONS = Decisions()
 RECORD = ("value", "ci_low", "ci_high", "n")
 
 
 def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
     """One table for each protocol of the study, since protocols give different numbers."""
+    judged, found = decisions.read(order.get("comparisons", [])), []
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
-    found = []
     for i, protocol in enumerate(protocols):
-        shown = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol])
+        shown = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
         found.append(replace(shown, name="headline" if i == 0 else f"headline-{protocol}", title=title))
     return found
 
 
-def sheet(numbers: Numbers, cases: list[dict], *, brief: bool = False) -> Sheet:
+def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS, *, brief: bool = False) -> Sheet:
     """One line for each method of each scenario, one column for each number that at least one of them has.
 
     ``brief`` shows the interval of the first column only.
@@ -56,7 +59,7 @@ def sheet(numbers: Numbers, cases: list[dict], *, brief: bool = False) -> Sheet:
             _entry(cell, digits[i], bare=not column.interval or (brief and i > 0))
             for i, (cell, (_, column)) in enumerate(zip(cells, chosen, strict=True))
         ]
-        flags = _flags(numbers, case)
+        flags = _flags(numbers, case, judged)
         lines.append(Line(naming.method(case["method"]), tuple(shown), flags, lookup.label(lookup.place(case))))
         records += [_record(case, cell, *which) for cell, which in zip(cells, chosen, strict=True)]
     heads = tuple(Head(column.head, column.group) for _, column in chosen)
@@ -64,7 +67,7 @@ def sheet(numbers: Numbers, cases: list[dict], *, brief: bool = False) -> Sheet:
     return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
 
 
-def along(numbers: Numbers, cases: list[dict]) -> Sheet:
+def along(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
     """One scenario along its axes: the number that speaks for its protocol, methods by axis settings."""
     places, methods = lookup.places(cases), lookup.methods(cases)
     found = {(w, m): numbers.primary(c) for w in places for m in methods if (c := lookup.at(cases, w, m))}
@@ -73,7 +76,7 @@ def along(numbers: Numbers, cases: list[dict]) -> Sheet:
     lines = []
     for name in methods:
         shown = [found.get((where, name), ("", missing("")))[1] for where in places]
-        flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c))
+        flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c, judged))
         lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in shown), tuple(flags)))
     name = naming.meaning(metric).shown if metric else "no number"
     title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
@@ -86,20 +89,38 @@ def along(numbers: Numbers, cases: list[dict]) -> Sheet:
 
 
 def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
-    """The headline for a terminal: scenarios in full, those with axes by one number. No line exceeds ``width``."""
+    """The headline for a terminal: verdicts, then numbers; scenarios in full, those with axes by one number. No line
+    exceeds ``width``."""
+    judged = decisions.read(order.get("comparisons", []))
     spoken = dict.fromkeys(numbers.primary(case)[0] for case in numbers.cases)
     lines = [line for metric in spoken if metric for line in textwrap.wrap(how_to_read(metric), width)]
-    blocks = ["\n".join([order["title"], *lines, *textwrap.wrap(ACCURACIES, width)])]
+    blocks = [
+        order["title"],
+        *_verdicts(numbers, judged, width),
+        "\n".join([*lines, *textwrap.wrap(ACCURACIES, width)]),
+    ]
     for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
         cases = [case for case in numbers.cases if case["scenario"] == scenario]
         varied = len(lookup.places(cases)) > 1
-        block = along(numbers, cases) if varied else sheet(numbers, cases, brief=True)
+        block = along(numbers, cases, judged) if varied else sheet(numbers, cases, judged, brief=True)
         if not varied:
             block = replace(
                 block, corner=lookup.label(lookup.place(cases[0])), lines=tuple(map(_unsectioned, block.lines))
             )
         blocks.append(_fitting(block, width))
     return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
+
+
+def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
+    """The verdicts of each scenario, with a line on how to read them."""
+    blocks = []
+    for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
+        every = lookup.places([case for case in numbers.cases if case["scenario"] == scenario])
+        places = [where for where in every if where in judged.verdicts]
+        if places:
+            block = sentenced.brief(judged, *places) if len(every) == 1 else sentenced.along(judged, places)
+            blocks.append(_fitting(block, width))
+    return ["\n".join(textwrap.wrap(sentenced.BRIEFLY, width)), *blocks] if blocks else []
 
 
 def how_to_read(metric: str) -> str:
@@ -146,12 +167,13 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
     return Entry(shown.text, () if cell.flag else shown.notes, shown.tone)
 
 
-def _flags(numbers: Numbers, case: dict) -> tuple[str, ...]:
+def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
     if failure := numbers.failure(case):
         return FAILED, failure
     if numbers.unchanged(case):
         return (UNCHANGED,)
-    return (BROKEN,) if sentences.lost(numbers, case) else ()
+    row = judged.verdict(lookup.place(case), case["method"])
+    return (BROKEN,) if row and row["verdict"] == decide.BROKE else ()
 
 
 def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:

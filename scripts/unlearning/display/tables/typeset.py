@@ -16,7 +16,7 @@ SIGNIFICANT = -2
 FLAGS = {
     FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
-    BROKEN: "broken: test accuracy is at least 10 points below that of retraining, so it forgot by breaking the model.",
+    BROKEN: "broken: accuracy is at least 10 points below that of retraining, so it forgot by breaking the model.",
 }
 
 

@@ -1,0 +1,21 @@
+rule comparisons:
+    """Compare all methods of one scenario, pair by pair and sample by sample, and come to verdicts."""
+    input:
+        unpack(inputs("comparisons")),
+    output:
+        verdicts="results/comparisons/{node}/verdicts.csv",
+        distances="results/comparisons/{node}/distances.csv",
+        ranks="results/comparisons/{node}/ranks.csv",
+        resolution="results/comparisons/{node}/resolution.csv",
+        spec="results/comparisons/{node}/spec.json",
+    log:
+        "results/comparisons/{node}/log.txt",
+    conda:
+        "../envs/score.yaml"
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=settings("comparisons"),
+    script:
+        "../scripts/comparisons.py"

@@ -1,0 +1,148 @@
+"""What a study can tell, what a larger one could, and what would decide on a method that is undecided."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning.comparisons.distances import Read
+from unlearning.stats import decide, resolution
+from unlearning.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
+
+#: How much larger the studies are of which the resolution is foretold.
+TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
+TODAY, NEEDED = "today", "decides_"
+STEPS = 60  # bisections for the size of a pool
+
+#: The design with so many times as many pairs, models or samples.
+Plans = Callable[[str, float], Design]
+
+
+def plans(method: str, metric: str, one: Read) -> list[dict]:
+    """Half-width and least distance that is told, today and with more pairs, models or samples."""
+    parts, planned = components(one), designs_of(one)
+    designs = [(TODAY, 1.0, parts.design)]
+    for what, factors in TIMES.items():
+        if _count(parts.design, what):
+            designs += [(what, float(times), planned(what, times)) for times in factors]
+    return [_row(method, metric, one, parts, what, times, design) for what, times, design in designs]
+
+
+def needed(method: str, metric: str, one: Read) -> list[dict]:
+    """The least pairs, and the least models, with which an undecided distance would be decided with power .8; no row
+    where it is within its margin, and none for what would not do."""
+    if decide.within(inner=one.shown.inner, margin=one.shown.margin):
+        return []
+    parts, rows, planned = components(one), [], designs_of(one)
+    of, distance, margin = _widened(parts, one.factor), one.shown.estimate.value, one.shown.margin
+    for what in (PAIRS, MODELS):
+        found = _least(
+            lambda times, what=what: resolution.decides(
+                of=of, design=planned(what, times), distance=distance, margin=margin
+            ),
+            max(round(_count(parts.design, what)), 1),
+        )  # fmt: skip
+        if found:
+            count, outcome = found
+            times = count / _count(parts.design, what)
+            design = planned(what, times)
+            rows.append({**_row(method, metric, one, parts, NEEDED + what, times, design), "outcome": outcome})
+    return rows
+
+
+def _least(how: Callable[[float], str], today: int) -> tuple[int, str] | None:
+    """The least whole number that decides, and how; ``how`` of times today's number. None beyond `resolution.MOST`
+    times."""
+    low = high = today
+    while not how(high / today):
+        low, high = high, 2 * high
+        if high > resolution.MOST * today:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if how(middle / today) else (middle, high)
+    return (low, how(low / today)) if how(low / today) else (high, how(high / today))
+
+
+def designs_of(one: Read) -> Plans:
+    """Designs of larger studies: more pairs ask about more samples, until all that there are were asked about."""
+    design = one.every.design
+    asked = _asked(one)
+    pool = pool_size(units=design.units, asked=asked, distinct=design.samples)
+
+    def planned(what: str, times: float) -> Design:
+        larger = resolution.planned(design, what=what, times=times)
+        if what != PAIRS or not design.samples or design.units < 2:
+            return larger
+        samples = larger.units * asked if np.isinf(pool) else pool * (1 - (1 - asked / pool) ** larger.units)
+        return replace(larger, samples=max(round(samples), design.samples))
+
+    return planned
+
+
+def pool_size(*, units: int, asked: float, distinct: int) -> float:
+    """How many samples there are, N in distinct = N·(1 − (1 − asked/N)^units) for units that ask about ``asked`` each,
+    drawn anew; inf where no sample was drawn twice."""
+    if distinct >= units * asked * (1 - 1e-9):
+        return np.inf
+    low, high = float(distinct), 1e12
+    for _ in range(STEPS):
+        middle = np.sqrt(low * high)
+        low, high = (middle, high) if middle * (1 - (1 - asked / middle) ** units) < distinct else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def _asked(one: Read) -> float:
+    """How many samples a unit is asked about, on average."""
+    own = one.side.own
+    met = (own.influence != 0).any(axis=0)
+    return float(np.mean([met[own.unit == unit].any(axis=0).sum() for unit in np.unique(own.unit)]))
+
+
+def instruction(needs: list[dict], *, unknown: list[str]) -> str:
+    """What to do about an undecided method, in a sentence."""
+    if unknown:
+        return f"nothing to hold against: {', '.join(unknown)}"
+    said = []
+    for what, noun in ((PAIRS, ""), (MODELS, "models per split")):
+        rows = [row for row in needs if row["what"] == NEEDED + what]
+        told = [row for row in rows if row["outcome"] == decide.TOLD]
+        if rows:
+            # One metric that tells is enough; as retrained has to be shown by all of them.
+            row = min(told, key=_times) if told else max(rows, key=_times)
+            count = row["units"] if what == PAIRS else row["models"]
+            said.append(f"{count:g} {noun or row['unit']}")
+    return f"to decide: about {' or '.join(said)}" if said else "neither more pairs nor more models would decide"
+
+
+def components(one: Read) -> Components:
+    """Variance components of the distance that is shown."""
+    return resolution.components(distances=one.every)[one.which]
+
+
+def _widened(parts: Components, factor: float) -> Components:
+    """The components of a band that holds for several attacks: errors that are ``factor`` times as large."""
+    own = {name: getattr(parts, name) * factor**2 for name in ("pair", "pair_noise", "model", "model_noise", "sample")}
+    return replace(parts, **own)
+
+
+def _row(
+    method: str, metric: str, one: Read, parts: Components, what: str, times: float, design: Design
+) -> dict:  # fmt: skip
+    wide = _widened(parts, one.factor)
+    return {
+        "metric": metric, "method": method, "attack": one.attack, "unit": one.side.own.standard.units, "what": what,
+        "times": times, "units": design.units, "models": design.models, "samples": design.samples,
+        "half_width": resolution.half_width(of=wide, design=design),
+        "least_distance": resolution.least_distance(of=wide, design=design),
+        "margin": max(map(abs, one.shown.margin)), "outcome": "", "pair": parts.pair, "pair_noise": parts.pair_noise,
+        "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
+    }  # fmt: skip
+
+
+def _count(design: Design, what: str) -> float:
+    return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[what]
+
+
+def _times(row: dict) -> float:
+    return row["times"]

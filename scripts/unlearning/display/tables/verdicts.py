@@ -1,0 +1,178 @@
+"""The verdicts on a study's methods, the ranks that they may have, and what the study can tell."""
+
+import math
+
+from unlearning.artifacts import verdicts as files
+from unlearning.display import decisions, lookup, naming
+from unlearning.display.decisions import Decisions, Place
+from unlearning.display.tables.cost import duration
+from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals, interval, number
+from unlearning.stats import decide
+
+READING = (
+    "Told: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. As retrained: "
+    "every deciding distance, and the accuracies, lie within the margin. Closed: the share that a method removes of "
+    "what doing nothing leaves. By: the metric, or the attack, that tells. Gaps: accuracy below retraining."
+)
+RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
+RESOLUTION = (
+    "Half-width of the interval of a distance from retraining, and the least distance that would be told with power "
+    "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
+)
+HEADS = ("verdict", "closed", "distance", "by")
+BRIEFLY = (
+    "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
+    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen. Gap: test accuracy below it."
+)
+
+
+def key(where: Place, study: str) -> dict:
+    """The columns that say whose a line is."""
+    return {"study": study, "scenario": where[0], "setting": where[1]}
+
+
+def verdicts(found: Decisions, study: str) -> Sheet:
+    """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
+    lines, records = [], []
+    for where, rows in found.verdicts.items():
+        for method in _ordered(rows):
+            row = rows[method]
+            lines.append(_line(found, where, method, row))
+            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
+    heads = (*HEADS, "p", "against none", "retain gap", "test gap")
+    return Sheet("verdicts", "Verdicts", READING, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
+
+
+def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
+    shown, own = found.shown(where, method), found.of(where, method)
+    far, note = shown is None, why(found, where, method, row)
+    p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
+    cells = (
+        Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
+        Entry("" if method in naming.REFERENCES else decisions.share(row)),
+        Entry("—" if far else interval(decisions.size(shown), max(decimals([decisions.size(shown)]), 2))),
+        Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
+        Entry(p.removeprefix("p ").removeprefix("= ")),
+        Entry("" if method in naming.REFERENCES else row["against_none"]),
+        *(_gap(own.get(name)) for name in decisions.ROLES),
+    )  # fmt: skip
+    return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
+
+
+def why(found: Decisions, where: Place, method: str, row: dict) -> str:
+    """What is said about a verdict: why it is undecided, what would decide and at which cost; why it failed."""
+    if row["verdict"] not in (decide.UNDECIDED, decide.FAILED):
+        return ""
+    needs = [
+        need
+        for need in found.resolution.get(where, [])
+        if need["method"] == method and need["what"].startswith("decides_")
+    ]
+    hours = [found.hours(where, method, need) for need in needs]
+    least = min((one for one in hours if not math.isnan(one)), default=math.nan)
+    note = row["note"]
+    for metric in sorted(found.of(where, method), key=len, reverse=True):
+        note = note.replace(metric, decisions.label(metric))
+    return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
+
+
+def _gap(row: dict | None) -> Entry:
+    if row is None:
+        return Entry("")
+    return Entry(number(row["distance"], 3))
+
+
+def brief(found: Decisions, where: Place) -> Sheet:
+    """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells."""
+    rows, lines = found.verdicts[where], []
+    for method in _ordered(rows):
+        whole = _line(found, where, method, rows[method], section=False)
+        word, share, distance, by, _, _, _, test = whole.cells
+        bare = word.text, share.text.split(" [")[0], distance.text, by.text, test.text
+        lines.append(Line(whole.label, tuple(map(Entry, bare))))
+    heads = tuple(map(Head, (*HEADS, "gap")))
+    return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
+
+
+def along(found: Decisions, places: list[Place]) -> Sheet:
+    """The verdicts of one scenario along its axes: a class, and the share closed, for each setting."""
+    methods = list(dict.fromkeys(method for where in places for method in _ordered(found.verdicts[where])))
+    lines = []
+    for method in methods:
+        cells = []
+        for where in places:
+            row = found.verdict(where, method)
+            share = row and method not in naming.REFERENCES and decisions.share(row).split(" [")[0]
+            cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
+        lines.append(Line(naming.method(method), tuple(cells)))
+    heads = tuple(Head(naming.setting(setting)) for _, setting in places)
+    return Sheet("verdicts", "", "", places[0][0].replace("_", " "), heads, tuple(lines))
+
+
+def ranks(found: Decisions, study: str) -> Sheet:
+    """A line for each method, a column for each deciding metric, a section for each scenario."""
+    metrics = list(dict.fromkeys(row["metric"] for rows in found.ranks.values() for row in rows))
+    lines, records = [], []
+    for where, rows in found.ranks.items():
+        sets = {(row["method"], row["metric"]): row for row in rows}
+        for method in dict.fromkeys(row["method"] for row in sorted(rows, key=lambda row: row["best"] + row["worst"])):
+            cells = tuple(_rank(sets.get((method, metric))) for metric in metrics)
+            lines.append(Line(naming.method(method), cells, (), lookup.label(where)))
+        records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
+    heads = tuple(Head(decisions.label(metric)) for metric in metrics)
+    return Sheet("ranks", "Ranks with confidence", RANKS, "method", heads, tuple(lines), (), tuple(records))
+
+
+def _rank(row: dict | None) -> Entry:
+    if row is None:
+        return Entry("")
+    best, worst = int(row["best"]), int(row["worst"])
+    return Entry(str(best) if best == worst else f"{best}–{worst}")
+
+
+def resolution(found: Decisions, study: str) -> Sheet:
+    """A line for each deciding metric of each scenario, of the method by which it is best seen what can be told."""
+    lines, records = [], []
+    for where, rows in found.resolution.items():
+        deciding = {row["metric"] for row in found.distances[where] if row["deciding"]}
+        records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
+        for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
+            own = [row for row in rows if row["metric"] == metric]
+            method = spokesman(own)
+            plans = {(row["what"], row["times"]): row for row in own if row["method"] == method}
+            today = plans["today", 1.0]
+            cells = [
+                Entry(f"{today['units']:g} {today['unit']}"),
+                Entry(f"{today['models']:g}"),
+                Entry(f"{today['samples']:g}" if today["samples"] else ""),
+                Entry(number(today["margin"], 2)),
+                *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
+            ]
+            lines.append(Line(decisions.label(metric), tuple(cells), (), lookup.label(where)))
+    heads = ("units", "models", "samples", "margin")
+    shown = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
+    return Sheet("resolution", "Resolution", RESOLUTION, "metric", shown, tuple(lines), (), tuple(records))
+
+
+PLANS = {
+    "today": ("today", 1.0),
+    "4× units": ("pairs", 4.0),
+    "16× units": ("pairs", 16.0),
+    "4× models": ("models", 4.0),
+}
+
+
+def spokesman(rows: list[dict]) -> str:
+    """The method whose errors stand for all: the control, else retraining, else the first."""
+    have = [row["method"] for row in rows if row["what"] == "today"]
+    return next((name for name in ("retrain_control", "retrain") if name in have), have[0])
+
+
+def _resolved(plan: dict | None) -> str:
+    return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"
+
+
+def _ordered(rows: dict[str, dict]) -> list[str]:
+    """None first, the retrained last."""
+    rank = {"none": -1, "retrain": 1, "retrain_control": 2}
+    return sorted(rows, key=lambda name: rank.get(name, 0))

@@ -1,0 +1,211 @@
+"""What models and samples add to numbers adds up to these numbers, and its file is checked when it is read."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ruli_cases import Folder, data, memberships, retrained, trained
+from swap_games import World, layout
+from unlearning.artifacts import contributions as added
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.files import ArtifactError
+from unlearning.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
+from unlearning.protocols import ruli as thirds
+from unlearning.stats import paired
+
+SETTINGS = {"metrics": {"ruli": ruli.Options(fpr=()).model_dump()}, "seed": 0}
+
+
+def mean(one: added.Contribution) -> np.ndarray:
+    """The numbers that contributions add up to, float64 [K]."""
+    parts = {name: getattr(one, name) for name in ("value", "influence", "imagined", "unit", "split")}
+    return paired.distances(**parts).value
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """RULI's thirds: models that know what they were trained on, and such as know what they kept."""
+    options = thirds.Options(target_size=120, attack_size=100, target_blocks=2, shadow_blocks=6)
+    files = Folder(tmp_path_factory.mktemp("thirds"), memberships(options))
+    files.original = files.add("original", trained)
+    files.retrained, files.control = files.add("retrained", retrained), files.add("control", retrained)
+    return files
+
+
+def value(rows, metric, setting="", attack=""):
+    (row,) = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and r["setting"].startswith(setting)]
+    return row["value"]
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def game(seed=0):
+    """(membership, scores of two attacks, phi): samples that were forgotten look familiar."""
+    rng = np.random.default_rng(seed)
+    made = layout(rng, samples=200, pairs=3, k=40, models=2)
+    world = World(leak=(0.8, 0.4), cut=(0.5, 0.2))
+    scores = world.scores(rng, made["forget"])
+    decided = world.decisions(scores)
+    count = len(made["split"])
+    member = Membership(train=made["forget"], seed=np.arange(count), shadow=np.zeros(count, bool), **made)
+    return member, {("a", "trained"): (scores[0], decided[0]), ("b", "trained"): (scores[1], decided[1])}, scores[0]
+
+
+def test_advantages_add_up_to_the_signed_advantage():
+    member, scores, phi = game()
+    one = swap.advantages(scores, phi, member)["advantage"]
+    rules = _game.game(forget=member.forget, heldout=member.heldout, split=member.split, block=member.block)
+    expected = [_game.signed_advantage(rules, decision) for _, decision in scores.values()]
+    np.testing.assert_allclose(mean(one), expected, atol=1e-12)
+    assert one.names == ("a/trained", "b/trained")
+    assert np.array_equal(one.index, rules.columns)
+
+
+def test_the_control_among_attacks_is_left_out():
+    member, scores, phi = game()
+    with_random = {**scores, ("random", "trained"): next(iter(scores.values()))}
+    assert swap.advantages(with_random, phi, member)["advantage"].names == ("a/trained", "b/trained")
+    assert swap.advantages({("random", "trained"): scores["a", "trained"]}, phi, member) == {}
+
+
+def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
+    """An unlearned model that finds forgotten samples less familiar: the attack finds them, on the far side."""
+    member, scores, phi = game()
+    score, decision = scores["a", "trained"]
+    found = {("a", "unlearned"): (-score, ~decision), ("c", "trained"): (-score, ~decision)}
+    turned, kept = mean(swap.advantages(found, phi, member)["advantage"])
+    straight = mean(swap.advantages({("a", "trained"): (score, decision)}, phi, member)["advantage"])[0]
+    assert straight > 0.1
+    assert turned == pytest.approx(straight, abs=1e-12)
+    assert kept == pytest.approx(-straight, abs=1e-12)
+
+
+def test_the_direction_of_an_attack_is_that_of_its_ranks():
+    rng = np.random.default_rng(1)
+    phi, asked = rng.standard_normal((3, 50)), np.ones((3, 50), bool)
+    assert _direction.familiar(score=np.exp(5 * phi), phi=phi, asked=asked) == 1
+    assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, asked=asked) == -1
+    assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, asked=asked) == 1
+    assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, asked=asked) == 1
+
+
+def test_ruli_s_contributions_add_up_to_its_aucs(folder):
+    case = folder.case(folder.original, folder.original, folder.retrained, folder.control)
+    found, rows = ruli.contributions(case, SETTINGS), ruli.rows(case, SETTINGS)
+    assert list(found) == ["privacy_auc", "efficacy_auc"]
+    for metric, one in found.items():
+        assert mean(one)[0] == pytest.approx(value(rows, metric, attack="ruli"), abs=1e-12)
+        assert len(np.unique(one.unit)) == 6
+        assert set(one.index) == set(np.flatnonzero(case.membership.weight))
+
+
+def test_ruli_says_on_which_side_of_retraining_a_method_lies(folder):
+    def beyond(member):
+        return np.where(member.forget, -4.0, retrained(member))
+
+    over = folder.add("over", beyond)
+    case = folder.case(folder.original, over, folder.retrained, folder.control)
+    assert value(ruli.rows(case, SETTINGS), "privacy_auc", attack="ruli") > 0.9
+    assert mean(ruli.contributions(case, SETTINGS)["privacy_auc"])[0] < 0.1
+
+
+def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(folder):
+    case = folder.case(folder.original, folder.original)
+    found, rows = accuracy.contributions(case, {}), accuracy.rows(case, {})
+    for role in ("retain", "test"):
+        one = found[f"accuracy_{role}"]
+        assert mean(one)[0] == pytest.approx(value(rows, "accuracy", f"role={role}"), abs=1e-12)
+        assert not one.standard.deciding
+        assert len(np.unique(one.unit)) == 6, "thirds keep different samples"
+
+
+def test_f_over_its_null_adds_up():
+    rng = np.random.default_rng(2)
+    sample = rng.standard_normal(30)
+    u, r, other = (sample + rng.standard_normal((24, 30)) + shift for shift in (0.5, 0.0, 0.0))
+    options, index = competition.Options(groups=8), np.arange(30)
+    one = competition.over_null(u, r, other, index, options, np.random.default_rng(0))["forgetting_quality_over_null"]
+    rows = competition.evaluate(
+        unlearned=competition.Models(u), retrained=competition.Models(r), independent=competition.Models(other),
+        options=options, rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert mean(one)[0] == pytest.approx(value(rows, "forgetting_quality_over_null"), abs=1e-12)
+    assert one.value.shape == (1, 8)
+    assert competition.over_null(u[:4], r[:4], None, index, options, np.random.default_rng(0)) == {}
+
+
+class Gradients:
+    """All that efficacy reads of a case."""
+
+    def __init__(self, norms):
+        self.gradients = norms, norms.mean(axis=1)
+
+
+def test_efficacy_is_kept_as_logarithms_and_left_out_where_it_is_infinite():
+    norms = np.random.default_rng(3).exponential(size=(5, 20))
+    one = efficacy.contributions(Gradients(norms), {})["efficacy"]
+    np.testing.assert_allclose(one.value[0], -np.log(norms.mean(axis=1)), atol=1e-12)
+    norms[2] = 0
+    assert efficacy.contributions(Gradients(norms), {}) == {}
+
+
+# ---------------------------------------------------------------- the file
+
+
+@pytest.fixture
+def written(tmp_path):
+    member, scores, phi = game()
+    found = swap.advantages(scores, phi, member)
+    path = tmp_path / "contributions.npz"
+    added.write(path, found)
+    return path, found
+
+
+def test_what_was_written_is_read(written):
+    path, found = written
+    (name,) = added.read(path)
+    one, other = added.read(path)[name], found[name]
+    for field in ("names", "unit", "split", "index", "value", "imagined"):
+        assert np.array_equal(getattr(one, field), getattr(other, field)), field
+    np.testing.assert_allclose(one.influence, other.influence, rtol=1e-6, atol=1e-12)
+    assert one.standard == other.standard
+    assert one.alike(other)
+    assert not one.alike(replace(other, unit=other.unit + 1))
+
+
+def test_an_unknown_ideal_stays_unknown_and_no_numbers_are_no_numbers(tmp_path):
+    one = added.single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH)
+    added.write(tmp_path / "a.npz", {"x": one})
+    added.write(tmp_path / "b.npz", {})
+    assert np.isnan(added.read(tmp_path / "a.npz")["x"].standard.ideal)
+    assert added.read(tmp_path / "b.npz") == {}
+
+
+@pytest.mark.parametrize(
+    ("field", "broken", "problem"),
+    [
+        ("value", np.array([[np.nan] * 12] * 2), "NaN"),
+        ("influence", np.zeros((2, 12, 3), np.float32), "has shape"),
+        ("unit", np.zeros(5, np.int64), "has shape"),
+        ("near", np.array(0), "must be 1 or -1"),
+        ("scale", np.array("other"), "must be one of difference, ratio, log"),
+        ("names", None, "is missing"),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_field(written, field, broken, problem):
+    path, _ = written
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    arrays[f"advantage.{field}"] = broken
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    with pytest.raises(ArtifactError, match=rf"contributions\.npz: field 'advantage\.{field}'.*{problem}"):
+        added.read(path)
+
+
+def test_code_in_a_file_is_not_run(tmp_path):
+    path = tmp_path / "contributions.npz"
+    np.savez(path, metrics=np.array([data()], dtype=object))
+    with pytest.raises(ArtifactError, match="damaged or not of the expected format"):
+        added.read(path)
