@@ -11,10 +11,10 @@ def draw(numbers: Numbers, order: dict):
     """
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     figure, axes = style.panels(len(methods), height=1.9, columns=3)
-    colours = style.colours(order["methods"])
+    colours, named = style.colours(order["methods"]), {}
     for axis, name in zip(axes, methods, strict=True):
         cases = {int(case["axes"]["request"]): case for case in numbers.cases if case["method"] == name}
-        requests = sorted(cases)
+        requests, ends = sorted(cases), named.setdefault(name, [])
         for number in requests:
             cells = [numbers.cell(cases[made], "q", wish["attack"], f"of={number}") for made in requests]
             shade = 0.25 + 0.75 * number / len(requests)
@@ -25,15 +25,21 @@ def draw(numbers: Numbers, order: dict):
                     [requests[i] for i in some], [cells[i].value for i in some], style_of_line, color=colours[name],
                     alpha=shade, marker="o" if made else "", ms=3, mew=0, clip_on=False,
                 )  # fmt: skip
-            if cells and not cells[-1].empty:
-                axis.annotate(
-                    str(number), (requests[-1], cells[-1].value), (5, 0), textcoords="offset points", va="center",
-                    size=6.5, color=colours[name], annotation_clip=False,
-                )  # fmt: skip
+            if not cells[-1].empty:
+                ends.append((str(number), cells[-1].value))
         axis.axhline(1.0, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
         axis.set_xticks(requests)
         axis.set_xlabel("requests made")
         axis.set_ylabel("Q of each request")
         axis.grid(axis="y")
         axis.set_title(naming.method(name))
+    low, high = axes[0].get_ylim()
+    for axis, (name, ends) in zip(axes, named.items(), strict=True):
+        axis.set_ylim(low, high)
+        heights = style.spread([value for _, value in ends], 0.06 * (high - low), low, high)
+        for (number, _), y in zip(ends, heights, strict=True):
+            axis.annotate(
+                number, (1, y), (3, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points", va="center",
+                size=6.5, color=colours[name], annotation_clip=False,
+            )  # fmt: skip
     return figure
