@@ -15,8 +15,9 @@ from unlearning.workflow.open_bank import dump, open_bank
 def unlearn(
     data: str, splits: list[str], models: str, trained: list[str], logits: str, settings: dict, place: dict
 ) -> dict:
-    """``trained`` are the original models; the method changes a copy of them.
+    """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
 
+    In a sequence it is asked to forget the newest request, or, with ``at_once``, all that were made.
     A method that fails leaves neither weights nor logits, and the reason is written in their place.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
@@ -26,7 +27,8 @@ def unlearn(
         bank = open_bank(samples, membership, settings, place)
         bank.load(trained[0])
         bank.seeds = membership.unlearning_seeds()
-        forget, retain = Rows.where(membership.forget), Rows.where(membership.retain)
+        named = membership.forget if settings.get("at_once") else membership.newest
+        forget, retain = Rows.where(named), Rows.where(membership.retain)
         method = registry.load("methods", settings["method"], place.get("method_file"))
         options = method.Options(**settings["method_options"])
         before, file = described(bank), own or method.__file__

@@ -80,7 +80,8 @@ def _each(
             **{what: value[model][None, rows] for what, value in signal.items()},
         )  # fmt: skip
         at = np.full(len(rows), number), rows
-        found.append(_columns(name, form, *at, membership.forget[at], value[0], decision[0]))
+        role = np.where(membership.forget[at], "forget", "heldout")
+        found.append(_columns(name, form, *at, role, value[0], decision[0]))
     return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
 
 
@@ -91,9 +92,8 @@ def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.nda
 
 
 def asked(case: Case) -> np.ndarray:
-    """The samples that attacks score: forgotten or held out by some target model, int64 [rows]."""
-    target = case.membership[case.target]
-    return np.flatnonzero((target.forget | target.heldout).any(0))
+    """The samples that attacks are asked about for some target model (`Membership.asked`), int64 [rows]."""
+    return np.flatnonzero(case.membership[case.target].asked.any(0))
 
 
 def columns(
@@ -110,9 +110,10 @@ def columns(
         generator(seed, "attack", name, form),
         **{name: value[case.target][:, rows] for name, value in needed(case, module, case.unlearned_files).items()},
     )
-    model, column = np.nonzero((membership.forget | membership.heldout)[:, rows])
-    forget = membership.forget[model, rows[column]]
-    return _columns(name, form, model, rows[column], forget, value[model, column], decision[model, column])
+    model, column = np.nonzero(membership.asked[:, rows])
+    at = model, rows[column]
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, value[model, column], decision[model, column])
 
 
 def called(
@@ -161,7 +162,7 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
     return value, decision
 
 
-def _columns(name: str, form: str, model, index, forget, value, decision) -> dict[str, np.ndarray]:
+def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
@@ -169,7 +170,7 @@ def _columns(name: str, form: str, model, index, forget, value, decision) -> dic
         "form": np.full(len(model), form),
         "model": model.astype(np.int32),
         "index": index.astype(np.int32),
-        "role": np.where(forget, "forget", "heldout"),
+        "role": role,
         "score": value.astype(np.float64),
         "decision": decision,
     }

@@ -1,10 +1,11 @@
 """Array files between stages: data, memberships and logits, written whole and checked when read."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
+from unlearning.artifacts.canaries import unpaired
 from unlearning.artifacts.files import (
     ArtifactError,
     Check,
@@ -80,7 +81,9 @@ class Membership:
     what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
     [models] or None: models of one seed are copies of one original, and their numbers tell them apart. ``pair`` int64
     [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
-    and never saw the other.
+    and never saw the other. ``request`` int64 [models, samples] or None: the number, from 1 on, of the request that a
+    sample is a part of, seen or held out, and 0 for all others; ``forget`` and ``heldout`` are those of the requests
+    that were made so far.
     """
 
     train: np.ndarray
@@ -94,6 +97,41 @@ class Membership:
     labels: np.ndarray | None = None
     replicate: np.ndarray | None = None
     pair: np.ndarray | None = None
+    request: np.ndarray | None = None
+
+    @property
+    def made(self) -> int:
+        """How many requests were made so far; 1 where there is no sequence of them."""
+        return 1 if self.request is None else int(self.request[self.forget].max(initial=0))
+
+    @property
+    def newest(self) -> np.ndarray:
+        """What the last request is about: bool [models, samples]; all of ``forget`` where there is no sequence."""
+        return self.forget if self.request is None else self.forget & (self.request == self.made)
+
+    @property
+    def asked(self) -> np.ndarray:
+        """What attacks are asked about: forgotten, held out, or a part of a request that is yet to come; bool."""
+        some = self.forget | self.heldout
+        return some if self.request is None else some | (self.request > 0)
+
+    def until(self, request: int) -> "Membership":
+        """The same after so many requests: later ones are not forgotten yet, and their canaries no pairs yet."""
+        made = self.request <= request
+        later = (self.request > request).any(axis=0)
+        return replace(
+            self, forget=self.forget & made, heldout=self.heldout & made,
+            pair=None if self.pair is None else np.where(later, -1, self.pair),
+        )  # fmt: skip
+
+    def part(self, request: int) -> "Membership":
+        """One request by itself, made or yet to come: what models were trained on of it is ``forget``, the rest of it
+        ``heldout``; canaries of others are no pairs."""
+        own = self.request == request
+        return replace(
+            self, forget=own & self.train, heldout=own & ~self.train, request=None,
+            pair=None if self.pair is None else np.where(own.any(axis=0), self.pair, -1),
+        )  # fmt: skip
 
     @property
     def retain(self) -> np.ndarray:
@@ -113,10 +151,11 @@ class Membership:
         return first, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """One seed per model; copies of one original get different ones."""
-        if self.replicate is None:
-            return self.seed.tolist()
-        return [seed_of(seed, "replicate", number) for seed, number in zip(self.seed, self.replicate, strict=True)]
+        """One seed per model; copies of one original get different ones, and so do requests of a sequence."""
+        seeds = self.seed.tolist()
+        if self.replicate is not None:
+            seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]
+        return seeds if self.made < 2 else [seed_of(seed, "request", self.made) for seed in seeds]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
         """The memberships of some of the models."""
@@ -183,32 +222,17 @@ class Membership:
             pair = check.field("pair", "iu", (samples,)).astype(np.int64)
             if problem := unpaired(pair, forget, heldout):
                 check.fail("pair", problem)
+        request = None
+        if "request" in check.arrays:
+            request = check.field("request", "iu", (models, samples)).astype(np.int64)
+            if (request[forget] < 1).any():
+                check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
         if models == 0:
             check.fail("train", "holds no model")
         return cls(
             train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
-            pair=pair,
+            pair=pair, request=request,
         )  # fmt: skip
-
-
-def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
-    """What is wrong with canaries of which each model should have forgotten one of two and never seen the other; "" if
-    nothing is. ``pair`` int64 [samples], −1 where a sample is none; the others bool [models, samples]."""
-    number, count = np.unique(pair[pair >= 0], return_counts=True)
-    if not len(number):
-        return "names no pair; give both samples of a pair the same number from 0 on, all others -1"
-    if (count != 2).any():
-        wrong = int((count != 2).argmax())
-        return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
-    both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
-    for name, mask in (("forgot", forget), ("held out", heldout)):
-        one = mask[:, both].sum(axis=2)
-        if (one != 1).any():
-            model, wrong = (int(i) for i in np.argwhere(one != 1)[0])
-            return (
-                f"has pair {number[wrong]}, of which model {model} {name} {one[model, wrong]} samples in place of one"
-            )
-    return ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts.arrays import Data, Logits, Membership, unpaired
+from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.canaries import unpaired
 from unlearning.artifacts.files import reason
 
 #: Populations that never saw the forget set.

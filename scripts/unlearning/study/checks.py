@@ -94,6 +94,8 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
         raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
     if kind == "figures" and wish.kind == "axis" and axis is None:
         raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
+    if kind == "figures" and wish.kind == "requests" and any(not s.request for s in shown):
+        raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
     for field in ("metric", "attack", "setting", "footer") if kind == "tables" else ():
         given = _listed(getattr(wish, field))
         twin = next((one for i, one in enumerate(given) if one in given[:i]), None)

@@ -157,7 +157,11 @@ class ScenarioFile(Settings):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it."""
+    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it.
+
+    In a sequence, after the ``request`` of that number (else 0); the methods named in ``at_once`` are given all
+    requests together.
+    """
 
     name: str
     setting: str
@@ -170,6 +174,8 @@ class Scenario:
     methods: dict[str, Plugin]
     attacks: dict[str, Plugin]
     metrics: dict[str, Plugin]
+    request: int = 0
+    at_once: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,14 @@ def make(study: Study) -> Plan:
     return plan
 
 
+def _where(population: str, blocks: list[int]) -> str:
+    return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
+
+
+def _step(request: int) -> list[str]:
+    return [f"request{request}"] if request else []
+
+
 class _Scenario:
     """Adds the nodes of one scenario."""
 
@@ -35,11 +43,11 @@ class _Scenario:
             return self._add_imported()
         data = self._data()
         batches, selection = self._batches(data), self._selected
+        requests = [self._requests(data, *which) for which in self._blocks()]
         unlearned = {
-            name: [train if plugin.name == "none" else self._unlearn(data, splits, train, plugin)
-                   for splits, train in batches]
-            for name, plugin in scenario.methods.items()
-        }  # fmt: skip
+            name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
+            for name in scenario.methods
+        }
         references = [unlearned[name] for name in self._references() if name in unlearned]
         judged = {
             method: self._score(data, batches, method, made, references, selection)
@@ -95,32 +103,43 @@ class _Scenario:
             for start in range(0, count, size)
         ]
 
-    def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
-        """The memberships of one batch and the models trained on them."""
-        scenario = self.scenario
+    def _splits(self, data: Node, population: str, blocks: list[int], request: int) -> Node:
+        """The memberships of one batch; in a sequence, after that request."""
+        protocol = self.scenario.protocol
         # How many blocks there are is no part of a block's name, so that more blocks rename nothing; what another
         # scenario is called is none either, its selection is.
-        unnamed = (*self.record.counts, "select_from")
-        options = {k: v for k, v in scenario.protocol.options.items() if k not in unnamed}
-        base = data.name.rsplit("-", 1)[0]
-        where = f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
-        splits = self.plan.add(
-            "splits", f"{base}-{scenario.protocol.name}-{where}",
-            {"protocol": scenario.protocol.name, "options": options, "population": population, "blocks": blocks,
-             "seed": self.study.seed},
+        unnamed = (*self.record.counts, "select_from", *(() if request else ("requests",)))
+        options = {k: v for k, v in protocol.options.items() if k not in unnamed}
+        step = {"request": request} if request else {}
+        label = [data.name.rsplit("-", 1)[0], protocol.name, _where(population, blocks), *_step(request)]
+        return self.plan.add(
+            "splits", "-".join(label),
+            {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
+             "seed": self.study.seed, **step},
             {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
-            ("membership.npz",), (scenario.protocol,), ("protocols",), place={"file": scenario.protocol.file},
+            ("membership.npz",), (protocol,), ("protocols",), place={"file": protocol.file},
         )  # fmt: skip
+
+    def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
+        """The memberships of one batch after each request that was made, or just the one."""
+        made = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
+        return [self._splits(data, population, blocks, request) for request in made]
+
+    def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
+        """The memberships of one batch and the models trained on them, which know of no request."""
+        scenario = self.scenario
+        requests = self._requests(data, population, blocks)
+        base, where = data.name.rsplit("-", 1)[0], _where(population, blocks)
         recipe = scenario.recipe.model_dump(mode="json")
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              "gradients": self._gradients()},
-            {"data": [data], "splits": [splits]}, {"data": "data", "splits": "membership"},
+            {"data": [data], "splits": requests[:1]}, {"data": "data", "splits": "membership"},
             ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
             place={"file": scenario.model.file},
         )  # fmt: skip
-        return splits, train
+        return requests[-1], train
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Where the user's own attacks or metrics lie."""
@@ -141,17 +160,33 @@ class _Scenario:
 
         if any(needed("attacks", attack.name, attack.file) for attack in self.scenario.attacks.values()):
             return "all"
-        return self.record.gradients or any(
-            needed("metrics", one.name, one.file) for one in self.scenario.metrics.values()
-        )
+        metrics = self.scenario.metrics.values()
+        wanted = self.record.gradients or any(needed("metrics", one.name, one.file) for one in metrics)
+        # What will be forgotten after each request is not known to the models before.
+        return "all" if wanted and self.scenario.request else wanted
 
-    def _unlearn(self, data: Node, splits: Node, train: Node, method: Plugin) -> Node:
-        settings = {**train.settings, "method": method.name, "method_options": method.options}
+    def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
+        """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""
+        method, made = self.scenario.methods[name], train
+        if method.name == "none":
+            return train
+        if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
+            return self._unlearn(data, requests[-1], train, train, method, {"at_once": True})
+        for splits in requests:
+            made = self._unlearn(data, splits, train, made, method, {})
+        return made
+
+    def _unlearn(
+        self, data: Node, splits: Node, train: Node, before: Node, method: Plugin, how: dict[str, bool]
+    ) -> Node:
+        """A request to the models that came out of ``before``, the training or an earlier request."""
+        settings = {**train.settings, "method": method.name, "method_options": method.options, **how}
         if "file" in method.options:
             settings["method_code"] = source.digest(Path(method.options["file"]))
+        step = _step(splits.settings.get("request", 0))
         return self.plan.add(
-            "unlearn", f"{train.name.rsplit('-', 1)[0]}-{method.name}", settings,
-            {"data": [data], "splits": [splits], "trained": [train]},
+            "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method.name]), settings,
+            {"data": [data], "splits": [splits], "trained": [before]},
             {"data": "data", "splits": "membership", "trained": "models"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
             place={"file": self.scenario.model.file, "method_file": method.file},
@@ -169,7 +204,7 @@ class _Scenario:
         scenario, study = self.scenario, self.study
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
         plugin = scenario.methods[method]
-        label = f"{trains[0].name.rsplit('-', 2)[0]}-{plugin.name}"
+        label = "-".join([trains[0].name.rsplit("-", 2)[0], *_step(scenario.request), plugin.name])
         read = {"data": [data], "splits": splits, "originals": trains, "unlearned": made}
         roles = {
             "data": "data",
