@@ -38,8 +38,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
 
 def of(case: Case, models: np.ndarray) -> list[dict]:
-    """`rows` of some ``models`` bool [models]; none if all samples have one label, as passages do: then there is nothing
-    to be right about."""
+    """`rows` of some ``models`` bool [models]; none if all samples have one label, as passages do."""
     if np.ptp(case.labels) == 0:
         return []
     target = case.membership[models]
