@@ -44,6 +44,7 @@ wildcard_constraints:
 include: "rules/common.smk"
 include: "rules/external.smk"
 include: "rules/data.smk"
+include: "rules/pretrain.smk"
 include: "rules/splits.smk"
 include: "rules/train.smk"
 include: "rules/selection.smk"

@@ -13,11 +13,12 @@ NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "cl
           "external": {"path": "logits"}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
 KNOWN = {"depth": 56, "arrays.path": "moved.npz", "image_folder.path": "moved", "file": "moved.py",
-         "function": "other", "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
+         "function": "other", "tokenizer": "own.npz",
+         "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
 #: This method has a schedule of its own, and nothing else to choose.
 FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
-#: Two scenarios in one: see test_selection.py.
-ELSEWHERE = ("ruli.select_from",)
+#: Two scenarios in one: see test_selection.py. Several fields at once: see test_text.py.
+ELSEWHERE = ("ruli.select_from", "passages.path", "gpt2.base", "gpt_neox.base", "llama.base")
 
 UNLEARNING = changed(BASE, {"defaults/recipe/record_updates": True, "defaults/methods": {"none": {}}})
 NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}

@@ -27,7 +27,8 @@ class Data:
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
     ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
     ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
-    part only.
+    part only. With text may come ``public`` int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer``
+    uint8 [bytes] (see `unlearning.data.Source`).
     """
 
     x: np.ndarray
@@ -36,11 +37,15 @@ class Data:
     y_clean: np.ndarray
     index: np.ndarray
     classes: int
+    public: np.ndarray | None = None
+    compressed: np.ndarray | None = None
+    tokenizer: np.ndarray | None = None
 
     def write(self, path: str | Path) -> None:
         """Write atomically."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
-        write_arrays(path, **arrays, classes=np.array(self.classes))
+        given = {name: value for name, value in arrays.items() if value is not None}
+        write_arrays(path, **given, classes=np.array(self.classes))
 
     @classmethod
     def read(cls, path: str | Path) -> "Data":
@@ -62,7 +67,9 @@ class Data:
         if len(np.unique(index)) != n:
             check.fail("index", "names some rows of the source twice")
         y, y_clean, index = (values.astype(np.int64) for values in (y, y_clean, index))
-        return cls(x, y, part.astype(np.uint8), y_clean, index, classes)
+        shapes = {"public": (None, *x.shape[1:]), "compressed": (n,), "tokenizer": (None,)}
+        text = {name: check.field(name, "iu", shape) for name, shape in shapes.items() if name in check.arrays}
+        return cls(x, y, part.astype(np.uint8), y_clean, index, classes, **text)
 
 
 #: Fields of `Membership` that are the same for all models.
@@ -242,7 +249,9 @@ class Logits:
 
     Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
     asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
-    mean over the forget samples.
+    mean over the forget samples. Where single tokens are asked for: ``tokens`` float32 [models, token rows,
+    length − 1, 4], of every token but the first log p, mean and standard deviation of log p under the prediction, and
+    rank (NaN where it is not scored), and ``token_index`` int64 [token rows] into the data.
     """
 
     logits: np.ndarray
@@ -250,6 +259,8 @@ class Logits:
     y: np.ndarray
     squared_norms: np.ndarray | None = None
     mean_squared_norm: np.ndarray | None = None
+    tokens: np.ndarray | None = None
+    token_index: np.ndarray | None = None
 
     def write(self, path: str | Path) -> None:
         """Write atomically. Infinite or NaN logits are written as they are: a reader names them."""
@@ -274,7 +285,13 @@ class Logits:
         if "squared_norms" in check.arrays:
             norms = check.field("squared_norms", "f", (len(logits), None))
             mean = check.field("mean_squared_norm", "f", (len(logits),))
-        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean)
+        tokens = at = None
+        if "tokens" in check.arrays:
+            at = check.field("token_index", "iu", (None,)).astype(np.int64)
+            tokens = check.field("tokens", "f", (len(logits), len(at), None, 4), finite=False)
+            if not np.isin(at, index).all() or len(np.unique(at)) != len(at):
+                check.fail("token_index", "names a sample twice, or one that index does not name")
+        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean, tokens, at)
 
     @staticmethod
     def write_failure(path: str | Path, part: str, why: str) -> None:

@@ -90,8 +90,8 @@ class Fit:
         for stream, reader in zip(streams, readers, strict=True):
             rows, jitter = next(reader)
             batch = self.bank.read(group, rows, jitter)
-            batch.epoch, batch.first = epoch, first
-            batch.logits = self.bank.forward(leaves, buffers, batch.x)
+            batch.epoch, batch.first, batch.reading = epoch, first, stream.reading
+            batch.logits = self.bank.forward(leaves, buffers, batch.x, stream.reading)
             if stream.loss is not None:
                 total = total + stream.weight * stream.loss(batch).mean(-1)
             if self.record is not None:

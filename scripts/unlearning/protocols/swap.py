@@ -15,10 +15,13 @@ from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
     metrics=("swap", "accuracy"),
-    also=("accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "ruli_on_pairs"),
+    also=(
+        "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "ruli_on_pairs",
+        "perplexity", "privleak", "memorisation",
+    ),
     attacked=True,
     counts=("pairs",),
-)
+)  # fmt: skip
 
 
 class Options(Settings):

@@ -27,7 +27,9 @@ PAPER_SET = ["correctness", "confidence", "entropy", "modified_entropy", "shadow
 PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
-STAGES = ("external", "data", "splits", "train", "selection", "unlearn", "attack", "metrics", "comparisons")
+STAGES = (
+    "external", "data", "pretrain", "splits", "train", "selection", "unlearn", "attack", "metrics", "comparisons"
+)  # fmt: skip
 
 #: Kinds of figures, a file each.
 KINDS = registry.names("display/figures")

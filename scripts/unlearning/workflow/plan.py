@@ -6,6 +6,7 @@ Pure: nothing is imported from torch, no artifact is read.
 import functools
 from pathlib import Path
 
+from unlearning.adversary.reference import needs
 from unlearning.plugins import registry, source
 from unlearning.study import selecting
 from unlearning.study.schema import PAPER_SET, PLACES, Plugin, Scenario, Study
@@ -83,8 +84,13 @@ class _Scenario:
         use = self.scenario.use.model_dump(mode="json")
         options = {k: v for k, v in chosen.options.items() if k not in PLACES}
         settings = {"source": chosen.name, "options": options, "use": use, "seed": self.study.seed}
-        if "path" in chosen.options:
-            settings["content"] = source.fingerprint(Path(chosen.options["path"]))
+        files = [Path(chosen.options["path"])] if chosen.options.get("path") is not None else []
+        module = registry.load("data", chosen.name) if chosen.file is None else None
+        if hasattr(module, "content"):
+            files += module.content(module.Options(**chosen.options))
+        if files:
+            content = [source.fingerprint(file) for file in files]
+            settings["content"] = content[0] if len(content) == 1 else content
         label = chosen.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
@@ -134,8 +140,10 @@ class _Scenario:
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
-             "gradients": self._gradients()},
-            {"data": [data], "splits": requests[:1]}, {"data": "data", "splits": "membership"},
+             "gradients": self._gradients(), **({"tokens": True} if self._needed("tokens") else {}),
+             **self._weights()},
+            {"data": [data], "splits": requests[:1], "base": self._base(data)},
+            {"data": "data", "splits": "membership", "base": "models"},
             ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
             place={"file": scenario.model.file},
         )  # fmt: skip
@@ -152,18 +160,37 @@ class _Scenario:
         compare = not all(registry.constant(file, "ALONE") for file in files)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
+    def _base(self, data: Node) -> list[Node]:
+        """The model that learns the public text first, if all others start from one."""
+        model = self.scenario.model
+        if model.options.get("base") is None:
+            return []
+        label = f"{data.name.rsplit('-', 1)[0]}-{model.name}"
+        settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
+                    "seed": self.study.seed, **self._weights()}  # fmt: skip
+        return [self.plan.add(
+            "pretrain", label, settings, {"data": [data]}, {"data": "data"}, ("models.safetensors",),
+            (model,), ("models",), place={"file": model.file},
+        )]  # fmt: skip
+
+    def _weights(self) -> dict[str, str]:
+        """What lies where a model's weights are taken from, if that is a file or folder here."""
+        path = self.scenario.model.options.get("weights")
+        return {"weights_content": source.fingerprint(Path(path))} if path and Path(path).exists() else {}
+
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
-
-        def needed(kind: str, *plugin: str | None) -> bool:
-            return registry.constant(registry.source_file(kind, *plugin), "NEEDS") == "squared_norms"
-
-        if any(needed("attacks", attack.name, attack.file) for attack in self.scenario.attacks.values()):
-            return "all"
-        metrics = self.scenario.metrics.values()
-        wanted = self.record.gradients or any(needed("metrics", one.name, one.file) for one in metrics)
+        readers = self._needed("squared_norms")
+        wanted = self.record.gradients or "metrics" in readers
         # What will be forgotten after each request is not known to the models before.
-        return "all" if wanted and self.scenario.request else wanted
+        return "all" if "attacks" in readers or (wanted and self.scenario.request) else wanted
+
+    def _needed(self, signal: str) -> set[str]:
+        """Which kinds of plug-ins of the scenario, attacks or metrics, read a signal besides logits."""
+        chosen = [(kind, one.name, one.file) for kind in ("attacks", "metrics")
+                  for one in getattr(self.scenario, kind).values()]  # fmt: skip
+        declared = {one: registry.constant(registry.source_file(*one), "NEEDS") for one in chosen}
+        return {kind for (kind, *_), found in declared.items() if signal in needs(found)}
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
         """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""
@@ -186,8 +213,8 @@ class _Scenario:
         step = _step(splits.settings.get("request", 0))
         return self.plan.add(
             "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method.name]), settings,
-            {"data": [data], "splits": [splits], "trained": [before]},
-            {"data": "data", "splits": "membership", "trained": "models"},
+            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data)},
+            {"data": "data", "splits": "membership", "trained": "models", "base": "models"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
             place={"file": self.scenario.model.file, "method_file": method.file},
         )  # fmt: skip
