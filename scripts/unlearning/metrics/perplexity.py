@@ -43,7 +43,10 @@ def rows(case: Case, settings: dict) -> list[dict]:
     own = _text.nll(case.unlearned)
     files = _text.compared_files(case)
     gap = None if files is None else own - _text.nll(case.answers(files).logits)
-    roles = {name: mask for name, mask in case.membership.roles(case.data.part).items() if mask.any()}
+    member = case.membership
+    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+    roles = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout, "test": test}
+    roles = {name: mask for name, mask in roles.items() if mask.any()}
 
     def read(models: np.ndarray) -> list[dict]:
         groups = {"split": case.membership.split[models], "block": case.membership.block[models]}

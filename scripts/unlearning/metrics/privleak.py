@@ -67,7 +67,7 @@ def leak(
     forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
     first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
     """
-    sides = {"forget": forget.astype(np.float64), "heldout": heldout.astype(np.float64)}
+    sides = {"positive": forget.astype(np.float64), "negative": heldout.astype(np.float64)}
     both = forget | heldout
     a, r = (separation.auc(score=np.where(both, score, 0.0), **sides) for score in (own, other))
     base = 1 - float(r.value.mean())
@@ -75,8 +75,8 @@ def leak(
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
     ratio = (1 - float(a.value.mean())) / base
     # (1 − a)/(1 − r) − 1 moves by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
-    moved = crossed.difference(r, a, slope=1 / ratio) if ratio > 0 else crossed.difference(r, a)
-    scale = 100 * (ratio if ratio > 0 else 1.0) / base
+    moved = crossed.difference(crossed.Part(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
+    scale = 100 / base
     centred = crossed.Part(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
