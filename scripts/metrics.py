@@ -69,6 +69,8 @@ def metrics(
     retrained: list[str] | None = None,
     control: list[str] | None = None,
     selection: list[str] | None = None,
+    relearned: list[str] | None = None,
+    compared_relearned: list[str] | None = None,
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
@@ -82,7 +84,8 @@ def metrics(
     """
     seconds, found = {}, {}
     single = [files[0] if files else None for files in (scores, selection)]
-    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
+    again = relearned, compared_relearned
+    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])
         case.missing = read_json(reasons[0])["missing"] if reasons else {}

@@ -25,6 +25,8 @@ class Case:
     retrained_files: list[str] | None = None
     control_files: list[str] | None = None
     selection_file: str | None = None
+    relearned_files: list[str] | None = None
+    compared_relearned_files: list[str] | None = None
     _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

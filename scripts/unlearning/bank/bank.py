@@ -93,6 +93,7 @@ class Bank(Models):
         penalty: Penalty | None = None,
         augment: bool = False,
         record: np.ndarray | None = None,
+        steps: int | None = None,
     ) -> State | None:
         """Train every model.
 
@@ -103,11 +104,12 @@ class Bank(Models):
         the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
         multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
         With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
-        recorded sample. Raises ValueError for a stream without rows.
+        recorded sample. Training ends after so many ``steps`` of all epochs. Raises ValueError for a stream without
+        rows.
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record, steps)
         return lanes.run(fit) if lanes.suits(fit) else fit.run()
 
     # ------------------------------------------------------------------ editing

@@ -13,7 +13,7 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-PROTOCOL = Protocol(metrics=("one_run", "accuracy"), counts=("models",))
+PROTOCOL = Protocol(metrics=("one_run", "accuracy"), also=("relearn",), counts=("models",))
 
 
 class Options(Settings):

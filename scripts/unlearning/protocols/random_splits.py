@@ -8,7 +8,7 @@ from dataclasses import replace
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.protocols import swap
 
-PROTOCOL = replace(swap.PROTOCOL, also=("one_run",), system="swap")
+PROTOCOL = replace(swap.PROTOCOL, also=("one_run", "relearn"), system="swap")
 
 
 class Options(swap.Options):

@@ -16,8 +16,8 @@ from unlearning.randomness.keyed import generator, seed_of
 PROTOCOL = Protocol(
     metrics=("swap", "accuracy"),
     also=(
-        "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "ruli_on_pairs",
-        "perplexity", "privleak", "memorisation",
+        "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "relearn",
+        "ruli_on_pairs", "perplexity", "privleak", "memorisation",
     ),
     attacked=True,
     counts=("pairs",),

@@ -242,8 +242,11 @@ class _Scenario:
             "retrained": "logits",
             "control": "logits",
             "selection": "selection",
+            "relearned": "relearned",
+            "compared_relearned": "relearned",
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
+        compared |= self._relearned(data, splits, made, references)
         scores = None
         if self.record.attacked or scenario.attacks:
             attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
@@ -292,6 +295,30 @@ class _Scenario:
             ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
         )  # fmt: skip
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
+
+    def _relearned(
+        self, data: Node, splits: list[Node], made: list[Node], references: list[list[Node]]
+    ) -> dict[str, list[Node]]:
+        """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
+        they learn a half of it once more."""
+        if "relearn" not in self.scenario.metrics:
+            return {}
+        steps = self.scenario.metrics["relearn"].options["steps"]
+        others = [one for one in references if one != made][:1]
+
+        def node(of: Node, memberships: Node) -> Node:
+            settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
+            return self.plan.add(
+                "relearn", of.name.rsplit("-", 1)[0], {**settings, "steps": steps},
+                {"data": [data], "splits": [memberships], "unlearned": [of]},
+                {"data": "data", "splits": "membership", "unlearned": "models"}, ("relearned.npz",),
+                (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
+            )  # fmt: skip
+
+        return {
+            role: [node(of, memberships) for of, memberships in zip(some, splits, strict=True)]
+            for role, some in (("relearned", made), *(("compared_relearned", some) for some in others))
+        }
 
     def _add_imported(self) -> None:
         """Populations of models that came from elsewhere, then scores and metrics of every method."""
