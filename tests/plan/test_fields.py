@@ -31,6 +31,7 @@ ROWS = [
     ("seed", {}, {"seed": 1}, "data"),
     ("batch", {}, {"batch": 4}, OTHER_BATCHES),
     ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
+    ("limit", {}, {"limit": 100}, NOTHING),
     ("only", PART, {"only": ["main"]}, NOTHING),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),
     ("scenarios", {}, {"scenarios/more": {"data": {"label_noise": 0.1}}}, TWICE),

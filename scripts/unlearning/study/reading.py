@@ -27,14 +27,14 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         scenarios = tuple(
             _scenario(variant)
             for name, own in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, own or {})
+            for variant in expand.variants(name, top.defaults, own or {}, top.limit)
         )
         checks.scenarios(scenarios)
         selecting.check(scenarios)
         for kind, displays in (("tables", top.tables), ("figures", top.figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
-        whole = Study(top.study, top.seed, top.batch, top.bootstrap, scenarios, top.tables, top.figures)
+        whole = Study(top.study, top.seed, top.batch, top.bootstrap, top.limit, scenarios, top.tables, top.figures)
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
