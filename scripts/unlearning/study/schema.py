@@ -124,6 +124,7 @@ class StudyFile(Settings):
     seed: int = Field(0, ge=0)
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
+    limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     margins: Margins = Margins()
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -189,6 +190,7 @@ class Study:
     seed: int
     batch: int
     bootstrap: int
+    limit: int
     margins: Margins
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]
