@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ruli_cases import Folder, data, memberships, retrained, trained
-from swap_games import World, layout
+from swap_games import World, layout, signed_advantage
 from unlearning.artifacts import contributions as added
 from unlearning.artifacts.arrays import Membership
 from unlearning.artifacts.files import ArtifactError
@@ -57,7 +57,7 @@ def test_advantages_add_up_to_the_signed_advantage():
     member, scores, phi = game()
     one = swap.advantages(scores, phi, member)["advantage"]
     rules = _game.game(forget=member.forget, heldout=member.heldout, split=member.split, block=member.block)
-    expected = [_game.signed_advantage(rules, decision) for _, decision in scores.values()]
+    expected = [signed_advantage(rules, decision) for _, decision in scores.values()]
     np.testing.assert_allclose(mean(one), expected, atol=1e-12)
     assert one.names == ("a/trained", "b/trained")
     assert np.array_equal(one.index, rules.columns)

@@ -24,7 +24,7 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
                 for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
                 for path in batch[1:]
             ]  # fmt: skip
-            made[method] = [stage_of[_spec(path)] for path in dict.fromkeys(files)]
+            made[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
         files = {name: path for name, path in one.outputs.items() if name != "spec"}
         place = {"scenario": where[0], "setting": where[1], "methods": list(one.scenario.methods)}
         found.append({**place, **files, "made": made})
@@ -36,5 +36,6 @@ def files(plan: Plan) -> list[str]:
     return sorted({path for one in plan.comparisons for name, path in one.outputs.items() if name != "spec"})
 
 
-def _spec(path: str) -> str:
+def spec(path: str) -> str:
+    """The spec file of the node that a file belongs to."""
     return str(Path(path).with_name("spec.json"))

@@ -33,7 +33,7 @@ def cost(plan: Plan) -> dict[str, Any]:
     ]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [
-        {**described(case), "specs": [_spec(path) for path in case.unlearned], "judged": _judged(case)}
+        {**described(case), "specs": [compared.spec(path) for path in case.unlearned], "judged": _judged(case)}
         for case in unlearned
     ]
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
@@ -41,13 +41,8 @@ def cost(plan: Plan) -> dict[str, Any]:
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """The verdicts of the whole study."""
-    return {
-        "study": plan.study.name,
-        "comparisons": compared.comparisons(plan),
-        "own_metrics": own_metrics(plan),
-        "caption": caption("verdicts"),
-        "code": code("verdicts"),
-    }
+    made = {"study": plan.study.name, "comparisons": compared.comparisons(plan), "own_metrics": own_metrics(plan)}
+    return {**made, "caption": caption("verdicts"), "code": code("verdicts")}
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
@@ -150,7 +145,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     found = {}
     for case in plan.cases:
         if not _imported(case.scenario):
-            specs = {"data": _spec(case.data), "splits": [_spec(path) for path in case.splits]}
+            specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
             place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
             found.setdefault(tuple(place.values()), {**place, **specs})
     return list(found.values())
@@ -279,8 +274,4 @@ def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
 def _judged(case: Case) -> dict[str, str]:
     """Stage → ledger entry of the jobs that judge a case."""
     files = {"attack": case.scores, "metrics": case.metrics}
-    return {stage: _spec(path) for stage, path in files.items() if path}
-
-
-def _spec(path: str) -> str:
-    return str(Path(path).with_name("spec.json"))
+    return {stage: compared.spec(path) for stage, path in files.items() if path}
