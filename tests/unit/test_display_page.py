@@ -281,6 +281,6 @@ def test_the_stages_are_linked_as_the_nodes_are(planned):
     found = edges(planned)
     assert ["splits", "train"] in found
     assert ["train", "unlearn"] in found
-    assert ["data", "train"] not in edges  # every batch gets its data by way of its splits
-    back = [[a, b] for a, b in edges if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
+    assert ["data", "train"] not in found  # every batch gets its data by way of its splits
+    back = [[a, b] for a, b in found if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
     assert back == [["selection", "splits"]]  # the only one: a verdict on samples decides who forgets what

@@ -156,9 +156,7 @@ def test_a_users_protocol_is_run(tmp_path):
     scenario = reading.read(chosen("protocols", file=written(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
     assert (scenario.protocol.options, list(scenario.metrics)) == ({"pairs": 2}, ["swap", "accuracy"])
     broken = written(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
-    with pytest.raises(
-        StudyError, match=r"protocol.file: .*broken.py line 19, in module: ZeroDivisionError: division by zero"
-    ):
+    with pytest.raises(StudyError, match=r"protocol.file: .*broken.py line 19, in module: ZeroDivisionError: division"):
         reading.read(chosen("protocols", file=broken))
     assert not [name for name in sys.modules if name.endswith("_broken")]
 
