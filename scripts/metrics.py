@@ -3,6 +3,7 @@
 import time
 
 from job import script
+from unlearning.adversary import plausibility
 from unlearning.adversary.case import Case
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts import contributions as added
@@ -49,10 +50,15 @@ def told(rows: object, file: str) -> list[dict]:
     return [{k: kinds.get(k, str)(v) for k, v in one.items() if v is not None} for one in rows]
 
 
-def failure(part: str, error: Exception, attack: str = "", setting: str = "") -> dict:
+def failure(part: str, error: object, attack: str = "", setting: str = "") -> dict:
     """The row that says that there are no numbers, and why. ``part`` is what raised; "" if nothing did."""
     setting = f"raised={part}" if part else setting
     return {"attack": attack, "metric": "failed", "setting": setting, "value": float("nan"), "n": 0, "note": str(error)}
+
+
+def doubt(text: str) -> dict:
+    """The row that says what is hard to believe of logits from elsewhere."""
+    return {"attack": "", "metric": "doubt", "setting": "", "value": float("nan"), "n": 0, "note": text}
 
 
 @script
@@ -97,7 +103,11 @@ def metrics(
     except NotFiniteError as error:
         rows = [failure("", error)]
     else:
-        for name in settings["metrics"]:
+        refused = plausibility.refusal(case) if populations else ""
+        if refused:
+            rows = [failure("method", refused)]
+        rows += [doubt(text) for text in plausibility.doubts(case)] if populations else []
+        for name in settings["metrics"] if not refused else ():
             started = time.perf_counter()
             own, parts = evaluated(name, place["files"].get(name), case, settings)
             rows, found = rows + own, found | parts
