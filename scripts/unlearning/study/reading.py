@@ -27,7 +27,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         scenarios = tuple(
             one
             for name, own in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, own or {})
+            for variant in expand.variants(name, top.defaults, own or {}, top.limit)
             for one in sequences.steps(_scenario(variant))
         )
         checks.scenarios(scenarios)
@@ -35,7 +35,9 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         for kind, displays in (("tables", top.tables), ("figures", top.figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
-        whole = Study(top.study, top.seed, top.batch, top.bootstrap, top.margins, scenarios, top.tables, top.figures)
+        whole = Study(
+            top.study, top.seed, top.batch, top.bootstrap, top.margins, top.limit, scenarios, top.tables, top.figures
+        )
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""

@@ -125,6 +125,7 @@ class StudyFile(Settings):
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
     margins: Margins = Margins()
+    limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
@@ -190,6 +191,7 @@ class Study:
     batch: int
     bootstrap: int
     margins: Margins
+    limit: int
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]
     figures: dict[str, Figure]

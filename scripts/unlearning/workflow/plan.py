@@ -16,9 +16,26 @@ from unlearning.workflow.nodes import Case, Comparison, Node, Plan
 def make(study: Study) -> Plan:
     """The plan of a study."""
     plan = Plan(study)
-    for scenario in study.scenarios:
-        _Scenario(plan, scenario).add()
+    todo = [_Scenario(plan, scenario) for scenario in study.scenarios]
+    _refuse_endless(study, todo)
+    for one in todo:
+        one.add()
     return plan
+
+
+def _refuse_endless(study: Study, todo: list["_Scenario"]) -> None:
+    """Raise ValueError, before anything is planned, for a study of more jobs or blocks of models than its limit."""
+    counted = {one.scenario.name: (0, 0) for one in todo}
+    for one in todo:
+        counted[one.scenario.name] = tuple(map(sum, zip(counted[one.scenario.name], one.count(), strict=True)))
+    blocks, jobs = (sum(column) for column in zip(*counted.values(), strict=True))
+    if max(blocks, jobs) > study.limit:
+        most = max(counted, key=lambda name: max(counted[name]))
+        raise ValueError(
+            f"scenarios.{most}: the study would be up to {jobs:,} jobs with {blocks:,} blocks of models, most of them "
+            f"for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, or set limit "
+            f"to {max(blocks, jobs)} at the top of the study to have them all"
+        )
 
 
 def _where(population: str, blocks: list[int]) -> str:
@@ -56,6 +73,13 @@ class _Scenario:
         }
         self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
         return None
+
+    def count(self) -> tuple[int, int]:
+        """Blocks of models, and jobs if none is shared with another scenario."""
+        counts = self.protocol.blocks(self.protocol.Options(**self.scenario.protocol.options)).values()
+        made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
+        batches = sum(-(-count // self.study.batch) for count in counts)
+        return sum(counts), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
 
     def selection(self) -> Node:
         """Verdicts of this scenario's models on every sample, and what it takes to get them."""
