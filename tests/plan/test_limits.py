@@ -25,13 +25,13 @@ def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
     assert len(made(limit=small)) == small
     with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
         made(limit=10)
-    with pytest.raises(ValueError, match=r"up to 5[0-9] jobs"):  # shared jobs are counted as if they were not
+    with pytest.raises(ValueError, match=r"up to 46 jobs"):  # shared jobs are counted as if they were not
         made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
 
 
 def test_axes_that_multiply_without_end_are_refused():
     axes = {"recipe.lr": [i / 1000 for i in range(1, 301)], "seedless": {f"s{i}": {} for i in range(300)}}
-    with pytest.raises(StudyError, match=r"scenarios\.main\.vary: gives 90,000 combinations; limit is 50,000"):
+    with pytest.raises(StudyError, match=r"scenarios\.main\.vary: gives 90,000 combinations, more than limit"):
         made(scenarios__main__vary=axes)
 
 
