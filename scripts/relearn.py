@@ -16,8 +16,8 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
     """The defender's models of one batch; the half that a model is taught depends on its seed alone, so that all
     methods are asked the same."""
     samples, every = Data.read(data), Membership.read(splits[0])
-    bank = open_bank(samples, every, settings, place)
     try:
+        bank = open_bank(samples, every, settings, place)
         bank.load(unlearned[0])
     except NoAnswerError as error:
         Relearned.write_failure(relearned, str(error))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from unlearning.adversary.case import Case
-from unlearning.artifacts.files import NotFiniteError
+from unlearning.artifacts.files import NoAnswerError
 from unlearning.metrics import _pairs
 
 
@@ -36,12 +36,12 @@ def nll(logits: np.ndarray) -> np.ndarray:
 
 
 def compared_files(case: Case) -> list[str] | None:
-    """The logits of retrained models that this method did not make itself; None if there are none, or they diverged:
+    """The logits of retrained models that this method did not make itself; None if there are none, or they failed or diverged:
     that is no fault of this method."""
     try:
         if case.compared is None:
             return None
-    except NotFiniteError:
+    except NoAnswerError:
         return None
     own = case.unlearned_files == case.retrained_files
     return case.control_files if own else case.retrained_files
