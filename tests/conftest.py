@@ -8,6 +8,16 @@ import pytest
 from workplace import ROOT, TINY, WORKFLOW, Workplace
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With ``-n 2 --dist loadgroup`` a file stays in one process, as do all that read the finished run; those are the
+    longest and begin."""
+    for item in items:
+        whole = "finished" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("finished" if whole else item.path.stem))
+    items.sort(key=lambda item: item.path.parent.name != "workflow")
+
+
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory) -> Path:
     """The workflow's files as they are now, where nobody edits them."""

@@ -5,6 +5,7 @@ The graph is drawn from the code, without running it: imports for type checkers 
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ LIGHT = {"attacks", "metrics", "stats", "workflow", "study", "comparisons", "dis
 WITH_TORCH = {
     "workflow.attempt": "trains or unlearns one batch of models and records a failure, in the same jobs",
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
+    "workflow.trial": "tries a method on two small models, for whoever writes one",
     "workflow.probe": "trains a few steps to measure what a study will cost",
 }
 
@@ -209,7 +211,7 @@ def test_no_room_is_large_without_a_reason():
     assert {room for room, count in lines.items() if count > SHARE * whole} <= LARGE
     for room in LARGE:
         text = ast.get_docstring(parsed(room))
-        assert "largest room because" in text, f"{room}/__init__.py does not say why the room is large"
+        assert re.search("largest room,? because", text), f"{room}/__init__.py does not say why the room is large"
 
 
 def test_every_room_says_what_it_is_for_and_no_module_lies_outside():
