@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from unlearning.artifacts.files import ArtifactError, as_written, checked
+from unlearning.artifacts.files import ArtifactError, checked
 
 VERDICTS = (
     "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "margin", "p_holm", "against_none", "share_closed",
@@ -34,7 +34,6 @@ def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
     the file, the line and the column."""
 
     def load() -> tuple[list[str], list[dict]]:
-        as_written(path)
         with Path(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             return list(reader.fieldnames or ()), list(reader)
