@@ -2,6 +2,9 @@ from functools import cache
 
 from unlearning.bank.device import gpus
 
+# Models that transformers brings.
+TEXT = ("gpt2", "gpt_neox", "llama", "bert", "distilbert")
+
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
 GPU = min(gpus(), 1)
 
@@ -69,7 +72,8 @@ def special():
     found = []
     if trained and not GPU:
         private = any(node.settings["recipe"]["dp"] for node in trained)
-        found += ["models", *(["privacy"] if private else [])]
+        text = any(node.settings["model"] in TEXT for node in trained)
+        found += ["models", *(["privacy"] if private else []), *["text"] * text]
     named = {
         one["name"] for node in attacks for one in node.settings["attacks"].values()
     }

@@ -16,7 +16,8 @@ def data(data: str, settings: dict, place: dict) -> dict:
     loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
     prepared = prepare(loaded, seed=settings["seed"], **settings["use"])
     Data(
-        prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes
+        prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
+        prepared.public, prepared.compressed, prepared.tokenizer,
     ).write(data)  # fmt: skip
     groups = duplicates(prepared.x)
     return {

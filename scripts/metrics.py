@@ -3,6 +3,7 @@
 import time
 
 from job import script
+from unlearning.adversary import plausibility
 from unlearning.adversary.case import Case
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts import contributions as added
@@ -49,10 +50,15 @@ def told(rows: object, file: str) -> list[dict]:
     return [{k: kinds.get(k, str)(v) for k, v in one.items() if v is not None} for one in rows]
 
 
-def failure(part: str, error: Exception, attack: str = "", setting: str = "") -> dict:
+def failure(part: str, error: object, attack: str = "", setting: str = "") -> dict:
     """The row that says that there are no numbers, and why. ``part`` is what raised; "" if nothing did."""
     setting = f"raised={part}" if part else setting
     return {"attack": attack, "metric": "failed", "setting": setting, "value": float("nan"), "n": 0, "note": str(error)}
+
+
+def doubt(text: str) -> dict:
+    """The row that says what is hard to believe of logits from elsewhere."""
+    return {"attack": "", "metric": "doubt", "setting": "", "value": float("nan"), "n": 0, "note": text}
 
 
 @script
@@ -69,6 +75,8 @@ def metrics(
     retrained: list[str] | None = None,
     control: list[str] | None = None,
     selection: list[str] | None = None,
+    relearned: list[str] | None = None,
+    compared_relearned: list[str] | None = None,
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
@@ -82,7 +90,8 @@ def metrics(
     """
     seconds, found = {}, {}
     single = [files[0] if files else None for files in (scores, selection)]
-    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1])
+    again = relearned, compared_relearned
+    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
@@ -94,7 +103,11 @@ def metrics(
     except NotFiniteError as error:
         rows = [failure("", error)]
     else:
-        for name in settings["metrics"]:
+        refused = plausibility.refusal(case) if populations else ""
+        if refused:
+            rows = [failure("method", refused)]
+        rows += [doubt(text) for text in plausibility.doubts(case)] if populations else []
+        for name in settings["metrics"] if not refused else ():
             started = time.perf_counter()
             own, parts = evaluated(name, place["files"].get(name), case, settings)
             rows, found = rows + own, found | parts

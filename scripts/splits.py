@@ -9,7 +9,8 @@ from unlearning.plugins import registry
 
 @script
 def splits(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None = None) -> dict:
-    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it.
+    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
+    sequence, as they are after the ``request`` of that number.
 
     The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
     is kept cannot be forgotten.
@@ -24,6 +25,8 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
             for block in settings["blocks"]
         ]
     )
+    if "request" in settings:
+        drawn = drawn.until(settings["request"])
     drawn.write(membership)
     groups = duplicates(samples.x)
     copies = {

@@ -4,23 +4,25 @@ from job import script
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.bank.streams import Rows
 from unlearning.workflow.attempt import attempt, of_model
-from unlearning.workflow.open_bank import dump, open_bank
+from unlearning.workflow.open_bank import asked, dump, open_bank
 
 
 @script
-def train(data: str, splits: list[str], models: str, logits: str, settings: dict, place: dict) -> dict:
+def train(
+    data: str, splits: list[str], models: str, logits: str, settings: dict, place: dict, base: list[str] = ()
+) -> dict:
     """Every original sees its own training rows, by the study's recipe; models of one seed are one original.
 
     A model that fails has neither weights nor logits, and the reason is written in their place.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    chosen = membership[first]
+    chosen, tokens_of = membership[first], asked(membership, settings)
 
     def made() -> dict:
-        bank = open_bank(samples, chosen, settings, place)
+        bank = open_bank(samples, chosen, settings, place, base)
         with of_model(settings, place):
             bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies)
+        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of)
 
     return attempt(made, models, logits, "model", place["file"])

@@ -1,6 +1,7 @@
-"""Does to a finished study what may happen to it, and counts what went unnoticed.
+"""Does to a study what may happen to it, and counts what went unnoticed or was told badly.
 
     python tests/faults/campaign.py flips --results results --tries 10000
+    python tests/faults/campaign.py studies --study config.yaml --tries 5000
 
 Every try depends on --seed and its own number alone. They are written down in --record as they are made, and those that
 stand there are not made again, so that a campaign may be interrupted.
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import numpy as np
 
 import flips
+import studies
 
 
 def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
@@ -35,7 +37,13 @@ def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], t
     return one
 
 
-CAMPAIGNS = {"flips": flipped}
+def damaged(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+    """A try of a study with faults: it is read and planned."""
+    text = Path(asked.study).read_text(encoding="utf-8")
+    return lambda rng, number: studies.attempt(text, rng)
+
+
+CAMPAIGNS = {"flips": flipped, "studies": damaged}
 
 
 def run(asked: argparse.Namespace) -> list[dict]:
@@ -69,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaign", choices=CAMPAIGNS)
     parser.add_argument("--results", default="results", help="the results of a finished study")
+    parser.add_argument("--study", default="config.yaml", help="the study that is damaged")
     parser.add_argument("--tries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", help="what was tried so far (default: the campaign's name with .jsonl)")

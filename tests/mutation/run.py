@@ -70,7 +70,7 @@ def drawn(sample: int, seed: int) -> list[dict]:
     for (module, (line, _), _, _), changes in chosen:
         operator, occurrence = rng.choice(changes)
         mutants.append({"module": module, "line": line, "operator": operator, "occurrence": occurrence})
-    return mutants
+    return sorted(mutants, key=lambda mutant: MODULES.index(mutant["module"]))
 
 
 def changed(mutant: dict) -> tuple[str, str, str]:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("stats", "metrics", "attacks", "methods", "protocols", "artifacts")
+#: Those with quick tests first.
+ROOMS = ("stats", "protocols", "attacks", "metrics", "artifacts", "methods")
 MODULES = [
     *(str(path.relative_to(ROOT / "scripts/unlearning").with_suffix(""))
       for room in ROOMS for path in sorted((ROOT / "scripts/unlearning" / room).rglob("*.py"))),

@@ -1,5 +1,7 @@
 """What is rebuilt if a field of a study changes: one row for every field that may be configured."""
 
+from pathlib import Path
+
 import pytest
 from plan_cases import BASE, changed, everything_from, planned, rebuilt
 
@@ -37,6 +39,7 @@ ROWS = [
         (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.1}, VERDICTS)
         for name, value in schema.Margins().model_dump().items()
     ),
+    ("limit", {}, {"limit": 100}, NOTHING),
     ("only", PART, {"only": ["main"]}, {"comparisons": (1, 1, 0)}),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),
     ("scenarios", {}, {"scenarios/more": {"data": {"label_noise": 0.1}}}, TWICE),
@@ -170,6 +173,21 @@ def test_a_metric_that_reads_gradients_trains_again():
     asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"efficacy_on_pairs": {}}}}))
     assert rebuilt(base, asked) == everything_from("train", base)
     assert {node.settings["gradients"] for node in asked.nodes["unlearn"].values()} == {True}
+
+
+def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():
+    base = planned(BASE)
+    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
+    assert set(rebuilt(base, asked)) == {"relearn", "metrics"}
+    batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
+    assert len(asked.nodes["relearn"]) == batches * methods
+    made = {case.method: asked.nodes["metrics"][Path(case.metrics).parent.name] for case in asked.cases}
+    for method, node in made.items():
+        other = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_relearned"] == made[other].inputs["relearned"]
+    of = {node.inputs["unlearned"][0].split("/")[1] for node in asked.nodes["relearn"].values()}
+    assert of == {"train", "unlearn"}
+    assert not base.nodes["relearn"]
 
 
 def test_a_metric_that_compares_with_nothing_needs_no_retrained_models():

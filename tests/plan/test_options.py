@@ -13,11 +13,12 @@ NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "cl
           "external": {"path": "logits"}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
 KNOWN = {"depth": 56, "arrays.path": "moved.npz", "image_folder.path": "moved", "file": "moved.py",
-         "function": "other", "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
+         "function": "other", "tokenizer": "own.npz",
+         "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
 #: This method has a schedule of its own, and nothing else to choose.
 FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
-#: Two scenarios in one: see test_selection.py.
-ELSEWHERE = ("ruli.select_from",)
+#: Two scenarios in one: see test_selection.py. Several fields at once: see test_text.py.
+ELSEWHERE = ("ruli.select_from", "passages.path", "gpt2.base", "gpt_neox.base", "llama.base")
 
 UNLEARNING = changed(BASE, {"defaults/recipe/record_updates": True, "defaults/methods": {"none": {}}})
 NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}
@@ -92,6 +93,11 @@ def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them
         assert all(found[stage][0] == 0 for stage in ("splits", "train", "unlearn") if stage in found)
         assert found["splits"][2] > 0
         assert found["metrics"][1] == 0
+    elif field == "requests":
+        # Models are trained once, and each method answers more than once.
+        assert all(found[stage][:2] == (len(before.nodes[stage]), 0) for stage in ("splits", "train", "unlearn"))
+        assert found["train"][2] == len(before.nodes["train"])
+        assert found["unlearn"][2] > len(before.nodes["unlearn"])
     else:
         assert found == everything_from("splits", before)
 
@@ -121,7 +127,9 @@ def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     modules = {p: registry.load("protocols", p) for p in protocols}
     protocol = next(p for p, m in modules.items() if name in (*m.PROTOCOL.metrics, *m.PROTOCOL.also))
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study_of(protocol))
-    assert rebuilt(before, after) == everything_from("metrics", before)
+    found = rebuilt(before, after)
+    assert set(found) <= {"relearn", "metrics"}
+    assert found["metrics"] == everything_from("metrics", before)["metrics"]
 
 
 def test_the_control_is_another_population_than_any_retrained_one():

@@ -10,7 +10,7 @@ import metrics
 from unlearning.artifacts import external, tables
 from unlearning.artifacts.files import write_spec
 from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning.workflow import nodes, plan
 
 CLASSES = 4
 
@@ -112,7 +112,7 @@ def run(found: plan.Plan, *methods: str) -> dict[str, list[dict]]:
     return {case.method: tables.read_rows(case.metrics) for case in cases}
 
 
-def build(node: plan.Node, maker: dict[str, plan.Node]) -> None:
+def build(node: nodes.Node, maker: dict[str, nodes.Node]) -> None:
     """Make a node's files, and first those it is made from, unless they are there."""
     if Path(node.outputs["spec"]).exists():
         return

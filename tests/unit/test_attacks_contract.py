@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attack_cases import reference_of, two_gaussians
-from unlearning.adversary.reference import Reference
+from unlearning.adversary.reference import Reference, needs
 from unlearning.plugins import registry
 
 ATTACKS = registry.names("attacks")
@@ -31,12 +31,31 @@ def squared_norms(logits, y):
     return ((shifted / shifted.sum(axis=-1, keepdims=True) - one_hot) ** 2).sum(axis=-1)
 
 
+def tokens(logits, y):
+    """Of a model that says all three tokens of a sample as its logits say the label; its other tokens are as uncertain
+    for every sample: log p, its mean −2 and standard deviation 1, and the label's rank among the classes."""
+    label = np.where(np.resize(y, logits.shape[:2]) < logits.shape[-1], np.resize(y, logits.shape[:2]), 0)[..., None]
+    z = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    logp = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    own = np.take_along_axis(logp, label, -1)
+    four = np.concatenate([own, np.full_like(own, -2), np.ones_like(own), (logp > own).sum(-1, keepdims=True)], -1)
+    return np.repeat(four[:, :, None], 3, axis=2)
+
+
+def compressed(logits, y):
+    """Texts of a hundred bytes."""
+    return np.full(logits.shape[:2], 100.0)
+
+
+SIGNALS = {"squared_norms": squared_norms, "tokens": tokens, "compressed": compressed}
+
+
 def scored(name, logits, y, reference, seed=0):
     attack = registry.load("attacks", name)
     signals = {}
-    if getattr(attack, "NEEDS", None):
-        signals = {attack.NEEDS: squared_norms(logits, y)}
-        reference = replace(reference, **{attack.NEEDS: squared_norms(reference.logits, reference.y)})
+    for signal in needs(getattr(attack, "NEEDS", None)):
+        signals[signal] = SIGNALS[signal](logits, y)
+        reference = replace(reference, **{signal: SIGNALS[signal](reference.logits, reference.y)})
     return attack.score(logits, y, reference, attack.Options(), np.random.default_rng(seed), **signals)
 
 

@@ -71,6 +71,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         ('study: "\\ud800"', "study: holds half a character, '\\ud800'"),
         ('"\\ud800": 1', "the key '\\ud800' holds half a character"),
         ("~: 1", "the key null is not text"),
+        ("2024-01-31: 1", 'the key "2024-01-31" is not text'),
     ],
 )
 def test_a_sentence_is_one_line_that_can_be_printed(tmp_path, monkeypatch, text, expected):

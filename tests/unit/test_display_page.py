@@ -22,6 +22,7 @@ from unlearning.display.tables import cost, formats, grid
 from unlearning.display.tables import meta as worth
 from unlearning.study import reading
 from unlearning.workflow import parameters, plan
+from unlearning.workflow.edges import edges
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
@@ -277,9 +278,9 @@ def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
 
 
 def test_the_stages_are_linked_as_the_nodes_are(planned):
-    edges = parameters.edges(planned)
-    assert ["splits", "train"] in edges
-    assert ["train", "unlearn"] in edges
-    assert ["data", "train"] not in edges  # every batch gets its data by way of its splits
-    back = [[a, b] for a, b in edges if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
+    found = edges(planned)
+    assert ["splits", "train"] in found
+    assert ["train", "unlearn"] in found
+    assert ["data", "train"] not in found  # every batch gets its data by way of its splits
+    back = [[a, b] for a, b in found if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
     assert back == [["selection", "splits"]]  # the only one: a verdict on samples decides who forgets what

@@ -150,6 +150,7 @@ def test_claims_that_cannot_be_written_are_told_in_a_sentence(machine, tmp_path)
 
 def test_a_job_that_is_sent_to_the_cpu_claims_nothing(machine, tmp_path):
     devices(2)
-    code = "import os\nfrom unlearning.workflow import open_bank\nprint(open_bank.device(), os.environ['CUDA_VISIBLE_DEVICES'])"
+    code = "import os\nfrom unlearning.workflow.open_bank import device\n"
+    code += "print(device(), os.environ['CUDA_VISIBLE_DEVICES'])"
     assert answers([machine(code, CUDA_VISIBLE_DEVICES="0,1", UNLEARNING_DEVICE="cpu")]) == ["cpu 0,1"]
     assert answers([machine(code, CUDA_VISIBLE_DEVICES="0,1", UNLEARNING_DEVICE="cuda")]) == ["cuda 0"]

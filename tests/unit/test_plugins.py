@@ -104,7 +104,7 @@ def test_every_file_of_the_library_is_found_by_its_name(kind):
 @pytest.mark.parametrize("name", ["nothing", "_layers", "__init__", "../study", "mlp.py", "", "a/b", "/etc/passwd"])
 def test_a_name_is_no_path(name):
     with pytest.raises(
-        ValueError, match=rf"^{re.escape(repr(name))} is none of the models known here: cnn, linear, mlp"
+        ValueError, match=rf"^{re.escape(repr(name))} is none of the models known here: bert, cnn, distilbert"
     ):
         registry.source_file("models", name)
 
@@ -156,9 +156,7 @@ def test_a_users_protocol_is_run(tmp_path):
     scenario = reading.read(chosen("protocols", file=written(tmp_path, PROTOCOL), pairs=2)).scenarios[0]
     assert (scenario.protocol.options, list(scenario.metrics)) == ({"pairs": 2}, ["swap", "accuracy"])
     broken = written(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
-    with pytest.raises(
-        StudyError, match=r"protocol.file: .*broken.py line 19, in module: ZeroDivisionError: division by zero"
-    ):
+    with pytest.raises(StudyError, match=r"protocol.file: .*broken.py line 19, in module: ZeroDivisionError: division"):
         reading.read(chosen("protocols", file=broken))
     assert not [name for name in sys.modules if name.endswith("_broken")]
 

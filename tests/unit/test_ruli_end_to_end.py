@@ -12,7 +12,7 @@ from unlearning.artifacts.arrays import Logits, Membership
 from unlearning.artifacts.selection import Selection
 from unlearning.plugins import source
 from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning.workflow import nodes, plan
 
 STUDY = {
     "study": "tiny",
@@ -43,7 +43,7 @@ def run(made: plan.Plan) -> None:
     maker = {path: node for nodes in made.nodes.values() for node in nodes.values() for path in node.outputs.values()}
     scripts = {stage: script(stage) for stage, nodes in made.nodes.items() if nodes}
 
-    def make(node: plan.Node) -> None:
+    def make(node: nodes.Node) -> None:
         paths = [path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group)]
         for path in paths:
             if not Path(path).exists():

@@ -54,7 +54,7 @@ DEFAULT = [
         "2e2",
         "defaults.data.test_size: must be a number, found '2e2', which YAML takes for t",
     ),
-    ("defaults/model/name", "mpl", "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: cnn, "),
+    ("defaults/model/name", "mpl", "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: bert, "),
     ("defaults/methods/fisher/variant", "golatka", "defaults.methods.fisher.variant: must be 'golatkar' or 'becker'"),
     ("scenarios/noisy/recipe", "{lr: -1}", "scenarios.noisy.recipe.lr: must be at least 0, found -1"),
     (
@@ -134,8 +134,8 @@ def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
 @pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
 def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
     annotation = registry.options(kind, name).model_fields[field].annotation
-    mapping = typing.get_origin(annotation) is dict or (
-        isinstance(annotation, type) and issubclass(annotation, Settings)
+    mapping = typing.get_origin(annotation) is dict or any(
+        isinstance(one, type) and issubclass(one, Settings) for one in (annotation, *typing.get_args(annotation))
     )
     for wrong in ("no such choice/", [[1], "a"]) if mapping else ({"x": 1}, [[1], "a"], [True]):
         config, path = with_option(kind, name, field, wrong)

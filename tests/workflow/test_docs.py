@@ -204,3 +204,14 @@ def test_an_own_model_is_trained(folder):
     assert len(list(folder.glob("results/train/*-wide-*/models.safetensors"))) == 1
     found = rows(folder, "my_model")
     assert 0 <= number(found, "retrfinal", "q", "extended") <= 1
+
+
+def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
+    follow(DOCS / "text.md", folder)
+    found = rows(folder, "my_text")
+    assert number(found, "none", "auc", "confidence/unlearned") > 0.8
+    (low,) = [float(r["ci_low"]) for r in found if (r["method"], r["metric"]) == ("none", "privleak")]
+    assert low < -50
+    retrain = next(r for r in found if (r["method"], r["metric"]) == ("retrain", "privleak"))
+    assert float(retrain["ci_low"]) <= 0 <= float(retrain["ci_high"])
+    assert not [r for r in found if r["metric"] == "accuracy"], "all passages have one label"

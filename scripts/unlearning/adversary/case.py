@@ -25,6 +25,8 @@ class Case:
     retrained_files: list[str] | None = None
     control_files: list[str] | None = None
     selection_file: str | None = None
+    relearned_files: list[str] | None = None
+    compared_relearned_files: list[str] | None = None
     _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -91,12 +93,31 @@ class Case:
             norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
         return norms, answers.mean_squared_norm
 
-    def every_row(self, name: str, files: list[str]) -> np.ndarray:
-        """The signal ``name`` stored with the logits in ``files``, float64 [models, samples]. Raises ArtifactError if
-        there is none."""
+    def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """One of `unlearning.attacks.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
+
+        Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what did not come with the
+        logits in ``files``.
+        """
+        if name == "compressed":
+            if self.data.compressed is None:
+                raise ArtifactError(f"{self.data_file}: field 'compressed' is missing; only data of text have it")
+            return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
         found = getattr(self.answers(files), name)
+        if name == "tokens" and found is not None:
+            return self._tokens(self.answers(files), models, rows)
         if found is None or found.shape[1] != len(self.data.y):
             raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
+        return found[models][:, rows]
+
+    def _tokens(self, answers: Logits, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Token readings of any samples, float64 [models, rows, length − 1, 4]."""
+        at = np.full(len(self.data.y), -1)
+        at[answers.token_index] = np.arange(len(answers.token_index))
+        own = answers.tokens[models]
+        found = np.full((len(own), len(rows), *own.shape[2:]), np.nan)
+        known = at[rows] >= 0
+        found[:, known] = own[:, at[rows][known]]
         return found
 
     @cached_property
@@ -142,7 +163,8 @@ class Case:
             known = all(of_samples is not None for of_samples, _ in norms)
             self._read[tuple(files)] = Logits(
                 np.concatenate([part.logits for part in parts]), parts[0].index, parts[0].y,
-                *((np.concatenate(column) for column in zip(*norms, strict=True)) if known else ()),
+                *((np.concatenate(column) for column in zip(*norms, strict=True)) if known else (None, None)),
+                *_joined_tokens(parts),
             )  # fmt: skip
         return self._read[tuple(files)]
 
@@ -160,3 +182,16 @@ class Case:
             problem = f"has {part.squared_norms.shape[1]} columns for {membership.forget[0].sum()} samples to forget"
             raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
         return part
+
+
+def _joined_tokens(parts: list[Logits]) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """Token readings of all batches on all samples that one of them was asked about; NaN where another was."""
+    if any(part.tokens is None for part in parts):
+        return None, None
+    index = np.unique(np.concatenate([part.token_index for part in parts]))
+    whole = []
+    for part in parts:
+        own = np.full((len(part.tokens), len(index), *part.tokens.shape[2:]), np.nan, np.float32)
+        own[:, np.searchsorted(index, part.token_index)] = part.tokens
+        whole.append(own)
+    return np.concatenate(whole), index

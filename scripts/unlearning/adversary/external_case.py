@@ -9,7 +9,7 @@ import numpy as np
 
 from unlearning.adversary import scoring
 from unlearning.adversary.case import Case
-from unlearning.adversary.reference import Reference
+from unlearning.adversary.reference import Reference, needs
 from unlearning.plugins.guard import PluginError
 
 #: form → (population of shadow models, the membership mask that marks members).
@@ -84,13 +84,14 @@ def scored(
     # An attack that uses no reference needs no shadow models.
     nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
     for form, (population, _) in KNOWLEDGE.items():
-        if signal := getattr(module, "NEEDS", None):
-            case.missing[f"{name}/{form}"] = f"it needs {signal.replace('_', ' ')}, which logits do not tell"
+        if signals := needs(getattr(module, "NEEDS", None)):
+            what = " and ".join(signals).replace("_", " ")
+            case.missing[f"{name}/{form}"] = f"it needs {what}, which logits do not tell"
             continue
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
         except PluginError as error:
             if form in found and not isinstance(error.__cause__, ValueError):  # by which ours say what they lack
                 raise
-            needs = f"it learns from shadow models, and there is no {population}/"
-            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else needs
+            nothing = f"it learns from shadow models, and there is no {population}/"
+            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else nothing

@@ -4,8 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Signals besides logits that attacks may need: ‖∂ log p_y/∂θ‖² of every sample, float64 [models, samples].
-SIGNALS = ("squared_norms",)
+#: What attacks can read besides logits. ``squared_norms``: of every sample ‖∂ log p_y/∂θ‖², float64 [models, samples].
+#: ``tokens``: of every token but the first of samples that are forgotten or held out, float64 [models, samples,
+#: length − 1, 4], in the order of `LOGP` and so on, NaN where a token does not count or was not asked about.
+#: ``compressed``: bytes of a sample's text after zlib, float64 [models, samples].
+SIGNALS = ("squared_norms", "tokens", "compressed")
+
+#: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
+LOGP, MEAN, SPREAD, RANK = range(4)
+
+
+def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """What ``NEEDS`` of a file names, as a tuple."""
+    return () if declared is None else (declared,) if isinstance(declared, str) else tuple(declared)
 
 
 @dataclass(frozen=True)
@@ -14,7 +25,7 @@ class Reference:
 
     ``logits`` float32 [models, samples, classes]; ``y`` int64 [samples] or [models, samples], the observed
     labels; ``member`` and ``nonmember`` bool [models, samples], the rows that the adversary may learn from;
-    ``squared_norms`` float64 [models, samples] or None, for attacks that need them.
+    ``squared_norms``, ``tokens`` and ``compressed`` as in `SIGNALS`, or None, for attacks that need them.
     """
 
     logits: np.ndarray
@@ -22,3 +33,5 @@ class Reference:
     member: np.ndarray
     nonmember: np.ndarray
     squared_norms: np.ndarray | None = None
+    tokens: np.ndarray | None = None
+    compressed: np.ndarray | None = None

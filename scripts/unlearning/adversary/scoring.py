@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from unlearning.adversary.case import Case
-from unlearning.adversary.reference import Reference
+from unlearning.adversary.reference import Reference, needs
 from unlearning.artifacts.files import read_arrays, write_arrays
 from unlearning.plugins.guard import PluginError, guard, ours, said, shown
 from unlearning.plugins.isolation import isolated
@@ -27,10 +27,11 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
         ("unlearned", case.unlearned_files, shadow.forget),
     ):
         known = np.flatnonzero((member | shadow.heldout).any(0))
-        signal = {name: value[~target][:, known] for name, value in needed(case, module, files).items()}
+        signal = needed(case, module, files, ~target, known)
+        said = there(signal)
         reference = Reference(
-            case.answers(files).logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known],
-            shadow.heldout[:, known], **signal,
+            case.answers(files).logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known] & said,
+            shadow.heldout[:, known] & said, **signal,
         )  # fmt: skip
         yield columns(case, name, form, module, chosen, reference, seed)
 
@@ -65,35 +66,44 @@ def _each(
     ``nonmember`` rows [samples]."""
     membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
-    signal = needed(case, module, case.unlearned_files)
+    everything = np.arange(len(case.data.y))
     found = []
     for number, model in enumerate(np.flatnonzero(case.target)):
         logits, y = case.unlearned[model][None], labels[model][None]
         known = np.flatnonzero(member[number] | nonmember)
+        signal = needed(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+        said = there({what: value[:, known] for what, value in signal.items()})
         reference = Reference(
-            logits[:, known], y[:, known], member[number, known][None], nonmember[known][None],
-            **{what: value[model][None, known] for what, value in signal.items()},
+            logits[:, known], y[:, known], member[number, known][None] & said, nonmember[known][None] & said,
+            **{what: value[:, known] for what, value in signal.items()},
         )  # fmt: skip
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
         value, decision = called(
             module, logits[:, rows], y[:, rows], reference, chosen, generator(seed, "attack", name, form, number),
-            **{what: value[model][None, rows] for what, value in signal.items()},
+            **{what: value[:, rows] for what, value in signal.items()},
         )  # fmt: skip
         at = np.full(len(rows), number), rows
-        found.append(_columns(name, form, *at, membership.forget[at], value[0], decision[0]))
+        role = np.where(membership.forget[at], "forget", "heldout")
+        found.append(_columns(name, form, *at, role, value[0], decision[0]))
     return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
 
 
-def needed(case: Case, module: ModuleType, files: list[str]) -> dict[str, np.ndarray]:
-    """What an attack reads besides the logits in ``files``: name → float64 [models, samples]."""
-    name = getattr(module, "NEEDS", None)
-    return {name: case.every_row(name, files)} if name else {}
+def needed(
+    case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
+    [rows]: name → float64 [models, rows, …]."""
+    return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
+
+
+def there(signal: dict[str, np.ndarray]) -> np.ndarray:
+    """Which rows the models were asked about, bool [models, rows] (or [], all); of other rows no token is known."""
+    return ~np.isnan(signal["tokens"]).all((-1, -2)) if "tokens" in signal else np.array(True)
 
 
 def asked(case: Case) -> np.ndarray:
-    """The samples that attacks score: forgotten or held out by some target model, int64 [rows]."""
-    target = case.membership[case.target]
-    return np.flatnonzero((target.forget | target.heldout).any(0))
+    """The samples that attacks are asked about for some target model (`Membership.asked`), int64 [rows]."""
+    return np.flatnonzero(case.membership[case.target].asked.any(0))
 
 
 def columns(
@@ -108,11 +118,12 @@ def columns(
         reference,
         chosen,
         generator(seed, "attack", name, form),
-        **{name: value[case.target][:, rows] for name, value in needed(case, module, case.unlearned_files).items()},
+        **needed(case, module, case.unlearned_files, case.target, rows),
     )
-    model, column = np.nonzero((membership.forget | membership.heldout)[:, rows])
-    forget = membership.forget[model, rows[column]]
-    return _columns(name, form, model, rows[column], forget, value[model, column], decision[model, column])
+    model, column = np.nonzero(membership.asked[:, rows])
+    at = model, rows[column]
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, value[model, column], decision[model, column])
 
 
 def called(
@@ -161,7 +172,7 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
     return value, decision
 
 
-def _columns(name: str, form: str, model, index, forget, value, decision) -> dict[str, np.ndarray]:
+def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
@@ -169,7 +180,7 @@ def _columns(name: str, form: str, model, index, forget, value, decision) -> dic
         "form": np.full(len(model), form),
         "model": model.astype(np.int32),
         "index": index.astype(np.int32),
-        "role": np.where(forget, "forget", "heldout"),
+        "role": role,
         "score": value.astype(np.float64),
         "decision": decision,
     }

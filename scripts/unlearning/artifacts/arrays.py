@@ -1,10 +1,11 @@
 """Array files between stages: data, memberships and logits, written whole and checked when read."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
+from unlearning.artifacts.canaries import unpaired
 from unlearning.artifacts.files import (
     ArtifactError,
     Check,
@@ -26,7 +27,8 @@ class Data:
     ``x`` uint8 or float32 [samples, …] (tokens: int32), ``y`` int64 [samples] observed labels,
     ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
     ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
-    part only.
+    part only. With text may come ``public`` int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer``
+    uint8 [bytes] (see `unlearning.data.Source`).
     """
 
     x: np.ndarray
@@ -35,11 +37,15 @@ class Data:
     y_clean: np.ndarray
     index: np.ndarray
     classes: int
+    public: np.ndarray | None = None
+    compressed: np.ndarray | None = None
+    tokenizer: np.ndarray | None = None
 
     def write(self, path: str | Path) -> None:
         """Write atomically."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
-        write_arrays(path, **arrays, classes=np.array(self.classes))
+        given = {name: value for name, value in arrays.items() if value is not None}
+        write_arrays(path, **given, classes=np.array(self.classes))
 
     @classmethod
     def read(cls, path: str | Path) -> "Data":
@@ -61,7 +67,9 @@ class Data:
         if len(np.unique(index)) != n:
             check.fail("index", "names some rows of the source twice")
         y, y_clean, index = (values.astype(np.int64) for values in (y, y_clean, index))
-        return cls(x, y, part.astype(np.uint8), y_clean, index, classes)
+        shapes = {"public": (None, *x.shape[1:]), "compressed": (n,), "tokenizer": (None,)}
+        text = {name: check.field(name, "iu", shape) for name, shape in shapes.items() if name in check.arrays}
+        return cls(x, y, part.astype(np.uint8), y_clean, index, classes, **text)
 
 
 #: Fields of `Membership` that are the same for all models.
@@ -80,7 +88,9 @@ class Membership:
     what a model was trained to say where that differs from the data's labels, or None. ``replicate`` int64
     [models] or None: models of one seed are copies of one original, and their numbers tell them apart. ``pair`` int64
     [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
-    and never saw the other.
+    and never saw the other. ``request`` int64 [models, samples] or None: the number, from 1 on, of the request that a
+    sample is a part of, seen or held out, and 0 for all others; ``forget`` and ``heldout`` are those of the requests
+    that were made so far.
     """
 
     train: np.ndarray
@@ -94,6 +104,41 @@ class Membership:
     labels: np.ndarray | None = None
     replicate: np.ndarray | None = None
     pair: np.ndarray | None = None
+    request: np.ndarray | None = None
+
+    @property
+    def made(self) -> int:
+        """How many requests were made so far; 1 where there is no sequence of them."""
+        return 1 if self.request is None else int(self.request[self.forget].max(initial=0))
+
+    @property
+    def newest(self) -> np.ndarray:
+        """What the last request is about: bool [models, samples]; all of ``forget`` where there is no sequence."""
+        return self.forget if self.request is None else self.forget & (self.request == self.made)
+
+    @property
+    def asked(self) -> np.ndarray:
+        """What attacks are asked about: forgotten, held out, or a part of a request that is yet to come; bool."""
+        some = self.forget | self.heldout
+        return some if self.request is None else some | (self.request > 0)
+
+    def until(self, request: int) -> "Membership":
+        """The same after so many requests: later ones are not forgotten yet, and their canaries no pairs yet."""
+        made = self.request <= request
+        later = (self.request > request).any(axis=0)
+        return replace(
+            self, forget=self.forget & made, heldout=self.heldout & made,
+            pair=None if self.pair is None else np.where(later, -1, self.pair),
+        )  # fmt: skip
+
+    def part(self, request: int) -> "Membership":
+        """One request by itself, made or yet to come: what models were trained on of it is ``forget``, the rest of it
+        ``heldout``; canaries of others are no pairs."""
+        own = self.request == request
+        return replace(
+            self, forget=own & self.train, heldout=own & ~self.train, request=None,
+            pair=None if self.pair is None else np.where(own.any(axis=0), self.pair, -1),
+        )  # fmt: skip
 
     @property
     def retain(self) -> np.ndarray:
@@ -113,10 +158,11 @@ class Membership:
         return first, copies
 
     def unlearning_seeds(self) -> list[int]:
-        """One seed per model; copies of one original get different ones."""
-        if self.replicate is None:
-            return self.seed.tolist()
-        return [seed_of(seed, "replicate", number) for seed, number in zip(self.seed, self.replicate, strict=True)]
+        """One seed per model; copies of one original get different ones, and so do requests of a sequence."""
+        seeds = self.seed.tolist()
+        if self.replicate is not None:
+            seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]
+        return seeds if self.made < 2 else [seed_of(seed, "request", self.made) for seed in seeds]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
         """The memberships of some of the models."""
@@ -183,32 +229,17 @@ class Membership:
             pair = check.field("pair", "iu", (samples,)).astype(np.int64)
             if problem := unpaired(pair, forget, heldout):
                 check.fail("pair", problem)
+        request = None
+        if "request" in check.arrays:
+            request = check.field("request", "iu", (models, samples)).astype(np.int64)
+            if (request[forget] < 1).any():
+                check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
         if models == 0:
             check.fail("train", "holds no model")
         return cls(
             train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
-            pair=pair,
+            pair=pair, request=request,
         )  # fmt: skip
-
-
-def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
-    """What is wrong with canaries of which each model should have forgotten one of two and never seen the other; "" if
-    nothing is. ``pair`` int64 [samples], −1 where a sample is none; the others bool [models, samples]."""
-    number, count = np.unique(pair[pair >= 0], return_counts=True)
-    if not len(number):
-        return "names no pair; give both samples of a pair the same number from 0 on, all others -1"
-    if (count != 2).any():
-        wrong = int((count != 2).argmax())
-        return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
-    both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
-    for name, mask in (("forgot", forget), ("held out", heldout)):
-        one = mask[:, both].sum(axis=2)
-        if (one != 1).any():
-            model, wrong = (int(i) for i in np.argwhere(one != 1)[0])
-            return (
-                f"has pair {number[wrong]}, of which model {model} {name} {one[model, wrong]} samples in place of one"
-            )
-    return ""
 
 
 @dataclass(frozen=True)
@@ -218,7 +249,9 @@ class Logits:
 
     Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
     asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
-    mean over the forget samples.
+    mean over the forget samples. Where single tokens are asked for: ``tokens`` float32 [models, token rows,
+    length − 1, 4], of every token but the first log p, mean and standard deviation of log p under the prediction, and
+    rank (NaN where it is not scored), and ``token_index`` int64 [token rows] into the data.
     """
 
     logits: np.ndarray
@@ -226,6 +259,8 @@ class Logits:
     y: np.ndarray
     squared_norms: np.ndarray | None = None
     mean_squared_norm: np.ndarray | None = None
+    tokens: np.ndarray | None = None
+    token_index: np.ndarray | None = None
 
     def write(self, path: str | Path) -> None:
         """Write atomically. Infinite or NaN logits are written as they are: a reader names them."""
@@ -250,7 +285,13 @@ class Logits:
         if "squared_norms" in check.arrays:
             norms = check.field("squared_norms", "f", (len(logits), None))
             mean = check.field("mean_squared_norm", "f", (len(logits),))
-        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean)
+        tokens = at = None
+        if "tokens" in check.arrays:
+            at = check.field("token_index", "iu", (None,)).astype(np.int64)
+            tokens = check.field("tokens", "f", (len(logits), len(at), None, 4), finite=False)
+            if not np.isin(at, index).all() or len(np.unique(at)) != len(at):
+                check.fail("token_index", "names a sample twice, or one that index does not name")
+        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean, tokens, at)
 
     @staticmethod
     def write_failure(path: str | Path, part: str, why: str) -> None:

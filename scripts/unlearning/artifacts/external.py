@@ -28,7 +28,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning.artifacts.arrays import Data, Logits, Membership, unpaired
+from unlearning.artifacts.arrays import Data, Logits, Membership
+from unlearning.artifacts.canaries import unpaired
 from unlearning.artifacts.files import reason
 
 #: Populations that never saw the forget set.
@@ -135,8 +136,12 @@ def _logits(source: _Source) -> np.ndarray:
         source.fail(
             "logits", f"has values that are NaN or infinite (models {bad}); leave these models out of all files"
         )
-    if (value >= 0).all() and np.abs(value.sum(axis=-1) - 1).max() < 1e-2:
-        source.fail("logits", "holds probabilities that sum to 1; save what goes into softmax, or their logarithms")
+    total = value.sum(axis=-1)
+    if (value >= 0).all() and (np.abs(total - 1).max() < 1e-2 or np.abs(total - 100).max() < 1):
+        source.fail(
+            "logits",
+            f"holds probabilities that sum to {total.mean():.0f}; save what goes into softmax, or their logarithms",
+        )
     return value
 
 

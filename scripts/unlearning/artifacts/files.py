@@ -239,7 +239,9 @@ class Check:
     def fail(self, field: str, problem: str) -> None:
         raise ArtifactError(f"{self.path}: field {field!r} {problem}; replace the file or delete it and run again")
 
-    def field(self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None) -> np.ndarray:
+    def field(
+        self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None, finite: bool = True
+    ) -> np.ndarray:
         """The array ``name`` whose dtype kind is one of ``kinds`` and whose shape fits (None = any)."""
         if name not in self.arrays:
             self.fail(name, f"is missing (the file has {', '.join(sorted(self.arrays)) or 'nothing'})")
@@ -252,7 +254,7 @@ class Check:
         ):
             want = ", ".join("any" if size is None else str(size) for size in shape)
             self.fail(name, f"has shape {value.shape}, expected ({want})")
-        if value.dtype.kind == "f" and not np.isfinite(value).all():
+        if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
             problem = f"has {int((~np.isfinite(value)).sum())} values that are NaN or infinite"
             if self.may_diverge:
                 raise NotFiniteError(f"{self.path}: field {name!r} {problem}; what made it diverged")

@@ -93,6 +93,7 @@ class Bank(Models):
         penalty: Penalty | None = None,
         augment: bool = False,
         record: np.ndarray | None = None,
+        steps: int | None = None,
     ) -> State | None:
         """Train every model.
 
@@ -103,18 +104,24 @@ class Bank(Models):
         the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
         multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
         With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
-        recorded sample. Raises ValueError for a stream without rows.
+        recorded sample. Training ends after so many ``steps`` of all epochs. Raises ValueError for a stream without
+        rows.
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record, steps)
         return lanes.run(fit) if lanes.suits(fit) else fit.run()
 
     # ------------------------------------------------------------------ editing
 
     @property
     def head(self) -> list[str]:
-        """Names of the parameters of the final layer."""
+        """Names of the parameters of the final layer. Raises ValueError for a model without one of its own."""
+        if self.model.head is None:
+            raise ValueError(
+                "this model has no final layer of its own, because its output weights are those of its tokens; leave "
+                "out methods that train or reset the final layer"
+            )
         return [name for name in self.parameters if name.startswith(f"{self.model.head}.")]
 
     def reset_head(self, purpose: str) -> None:
@@ -258,8 +265,8 @@ class Teacher:
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
-        """Logits [n, b, classes] of the frozen models on ``batch.x``."""
+        """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
         if self._group is None or self._group[0] is not batch.models:
             own = ({k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers))
             self._group = (batch.models, *own)
-        return self.engine.forward(*self._group[1:], batch.x)
+        return self.engine.forward(*self._group[1:], batch.x, batch.reading)

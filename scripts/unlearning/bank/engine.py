@@ -28,9 +28,10 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     return list(model.named_children())
 
 
-def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor) -> Tensor:
-    """Logits [batch, classes] of a single model with the given weights; updates ``buffers`` in place."""
-    return functional_call(model, {**parameters, **buffers}, (x,))
+def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+    """Logits [batch, classes] of a single model with the given weights, or another ``reading`` that it offers; updates
+    ``buffers`` in place."""
+    return functional_call(model, {**parameters, **buffers}, (x,), {"reading": reading} if reading else {})
 
 
 @contextmanager
@@ -100,10 +101,10 @@ class Stacked:
         groups = [list(range(i, min(i + self.width, models))) for i in range(0, models, self.width)]
         return [group if len(group) > 1 else group * 2 for group in groups]
 
-    def forward(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
-        """``x`` [models, batch, …] → logits [models, batch, classes]."""
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [models, batch, …] → logits [models, batch, classes], or another ``reading`` of the model."""
         if self.layers is None:
-            run = vmap(lambda p, b, v: functional_call(self.model, {**p, **b}, (v,)))
+            run = vmap(lambda p, b, v: forward_one(self.model, p, b, v, reading))
             return run(parameters, buffers, x)
         for name, layer in self.layers:
             if isinstance(layer, nn.Flatten):
@@ -125,12 +126,12 @@ class Serial:
         """Every model is its own group."""
         return [[i] for i in range(models)]
 
-    def forward(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
-        """``x`` [1, batch, …] → logits [1, batch, classes]."""
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [1, batch, …] → logits [1, batch, classes], or another ``reading`` of the model."""
         own = {name: value[0] for name, value in parameters.items()}
         # Views, so that running statistics are updated in place.
         statistics = {name: value[0] for name, value in buffers.items()}
-        return forward_one(self.model, own, statistics, images_last(x[0])).unsqueeze(0)
+        return forward_one(self.model, own, statistics, images_last(x[0]), reading).unsqueeze(0)
 
 
 def images_last(x: Tensor) -> Tensor:

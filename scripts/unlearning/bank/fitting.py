@@ -31,6 +31,7 @@ class Fit:
     penalty: Penalty | None
     augment: bool
     record: np.ndarray | None
+    steps: int | None = None
     recorded: State | None = field(default=None, init=False)
 
     def run(self) -> State | None:
@@ -76,13 +77,17 @@ class Fit:
             for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
         ]  # fmt: skip
         readers = [[iter(order) for order in row] for row in orders]
+        done = 0
         for epoch in range(self.epochs):
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue
                 steppers[p].param_groups[0]["lr"] = optimisers[p].rate(epoch, self.epochs)
                 for _ in range(orders[p][0].steps):
+                    if done == self.steps:
+                        return
                     self._step(group, leaves, buffers, streams, readers[p], steppers[p], epoch)
+                    done += 1
 
     def _step(self, group, leaves, buffers, streams, readers, stepper, epoch) -> None:
         """One batch of each stream, one update of the weights."""
@@ -90,8 +95,8 @@ class Fit:
         for stream, reader in zip(streams, readers, strict=True):
             rows, jitter = next(reader)
             batch = self.bank.read(group, rows, jitter)
-            batch.epoch, batch.first = epoch, first
-            batch.logits = self.bank.forward(leaves, buffers, batch.x)
+            batch.epoch, batch.first, batch.reading = epoch, first, stream.reading
+            batch.logits = self.bank.forward(leaves, buffers, batch.x, stream.reading)
             if stream.loss is not None:
                 total = total + stream.weight * stream.loss(batch).mean(-1)
             if self.record is not None:

@@ -24,7 +24,7 @@ def suits(fit: Fit) -> bool:
     """Whether a fit is training on a GPU and nothing else: one stream, its labels' cross-entropy, SGD."""
     if torch.device(fit.bank.device).type != "cuda" or len(fit.passes) != 1 or len(fit.passes[0]) != 1:
         return False
-    stream, special = fit.passes[0][0], (fit.mask, fit.scale, fit.penalty, fit.record)
+    stream, special = fit.passes[0][0], (fit.mask, fit.scale, fit.penalty, fit.record, fit.steps)
     plain = stream.loss is fit_labels and stream.epochs is None and all(one is None for one in special)
     return plain and not isinstance(fit.optimiser, tuple) and fit.optimiser.optimiser == "sgd"
 

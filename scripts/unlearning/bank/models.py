@@ -56,13 +56,21 @@ class Models:
     def __len__(self) -> int:
         return len(self.seeds)
 
-    def forward(self, parameters: State, buffers: State, x: Tensor) -> Tensor:
-        """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps."""
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """What models can answer with besides logits; a language model has "tokens" and "hidden"."""
+        return getattr(self.model, "readings", ())
+
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [n, b, …] → logits [n, b, classes] in the precision of the recipe; for training, not for dumps.
+
+        ``reading``: another of the models' `readings`.
+        """
         if self.recipe.precision == "float32":
-            return self.engine.forward(parameters, buffers, x)
+            return self.engine.forward(parameters, buffers, x, reading)
         # No cache: a cached cast would be reused when recorded steps are replayed.
         with torch.autocast(torch.device(self.device).type, torch.bfloat16, cache_enabled=False):
-            return self.engine.forward(parameters, buffers, x).to(self.dtype)
+            return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
 
     def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
         """The samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
@@ -99,11 +107,15 @@ class Models:
 
     @torch.no_grad()
     @repeatable()
-    def logits(self, index: np.ndarray | None = None, chunk: int = 2048) -> np.ndarray:
+    def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
         """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
-        Bitwise repeatable, so that a method that changes nothing is detectable.
+        Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
+        once; by default so many that a language model's vocabulary fits for each token.
         """
+        if chunk is None:
+            tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
+            chunk = max(1, min(2048, 2**21 // tokens))
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
         out = []
@@ -115,6 +127,13 @@ class Models:
             ]
             out.append(torch.cat(parts).float().cpu().numpy())
         return np.stack(out)
+
+    @torch.no_grad()
+    @repeatable()
+    def answers(self, model: int, x: Tensor, reading: str) -> Tensor:
+        """What one model answers to ``x`` [rows, …] in evaluation mode, by one of its `readings`."""
+        self.model.eval()
+        return forward_one(self.model, *self.state(model), self.scaled(x), reading)
 
     def extract(self, model: int) -> nn.Module:
         """One model as a module that shares no memory with the bank."""

@@ -13,7 +13,7 @@ class Optimiser(Settings):
     each of the ``milestones`` (0-based epochs)."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
-    lr: float = Field(0.1, ge=0)
+    lr: float = Field(0.1, ge=0, le=1_000)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
     batch_size: int = Field(64, ge=1)

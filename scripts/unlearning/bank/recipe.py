@@ -25,7 +25,7 @@ class Recipe(Optimiser):
     of networks that are trained one by one); weights, losses and dumped logits stay float32.
     """
 
-    epochs: int = Field(40, ge=1)
+    epochs: int = Field(40, ge=1, le=100_000)
     augment: Literal["none", "crop_flip"] = "none"
     dp: Privacy | None = None
     record_updates: bool = False

@@ -54,7 +54,7 @@ class Batch:
 
     ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
     ``models`` the numbers of the models in the bank, ``epoch`` counted from 0, ``first`` the batch of the
-    step's first stream (None in that stream itself).
+    step's first stream (None in that stream itself), ``reading`` what ``logits`` are if they are not logits.
     """
 
     x: Tensor
@@ -64,6 +64,7 @@ class Batch:
     logits: Tensor | None = None
     epoch: int = 0
     first: "Batch | None" = None
+    reading: str | None = None
 
 
 def fit_labels(batch: Batch) -> Tensor:
@@ -77,7 +78,7 @@ class Stream:
 
     ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
     Without a loss (None) the batch only provides logits to the later streams of the step. ``epochs`` ends
-    the stream early.
+    the stream early. ``reading``: what the models answer with in place of logits (`Models.readings`).
     """
 
     rows: Rows
@@ -85,6 +86,7 @@ class Stream:
     weight: float = 1.0
     batch_size: int | None = None
     epochs: int | None = None
+    reading: str | None = None
 
 
 @dataclass

@@ -22,13 +22,18 @@ class Source:
 
     ``x``: images uint8 (0–255) or float32 (0–1) [n, channels, height, width], tables float32 [n, features],
     or tokens int32 [n, length]; ``y`` int64 [n] in 0 … classes − 1; ``part`` uint8 [n] (0 train, 1 test);
-    ``classes`` at least 2. Raises ValueError that names the field.
+    ``classes`` at least 2. Text may bring more: ``public`` int32 [m, length], passages that a base model learns
+    from and nobody forgets; ``compressed`` int64 [n], bytes of each row's text after zlib; ``tokenizer`` uint8
+    [bytes], what ``tokenizer.json`` holds. Raises ValueError that names the field.
     """
 
     x: np.ndarray
     y: np.ndarray
     part: np.ndarray
     classes: int
+    public: np.ndarray | None = None
+    compressed: np.ndarray | None = None
+    tokenizer: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         x, y, part, n = self.x, self.y, self.part, len(self.x)
@@ -57,7 +62,7 @@ class Prepared:
     """What a study works on: the kept samples in canonical order.
 
     ``x``, ``part`` and ``classes`` as in Source; ``y`` int64 [n] observed labels; ``y_clean`` int64 [n]
-    labels before label noise; ``index`` int64 [n], the row of each sample in the source.
+    labels before label noise; ``index`` int64 [n], the row of each sample in the source; what else text brings.
     """
 
     x: np.ndarray
@@ -66,6 +71,9 @@ class Prepared:
     part: np.ndarray
     index: np.ndarray
     classes: int
+    public: np.ndarray | None = None
+    compressed: np.ndarray | None = None
+    tokenizer: np.ndarray | None = None
 
 
 def prepare(
@@ -121,7 +129,10 @@ def prepare(
     x = source.x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
-    return Prepared(x, y[index], source.y[index], part[index], index, source.classes)
+    compressed = None if source.compressed is None else source.compressed[index]
+    return Prepared(
+        x, y[index], source.y[index], part[index], index, source.classes, source.public, compressed, source.tokenizer
+    )  # fmt: skip
 
 
 def duplicates(x: np.ndarray) -> list[np.ndarray]:

@@ -86,6 +86,10 @@ class Numbers:
         """The rows that say what failed in this case."""
         return [row for row in self.of(case) if row["metric"] == "failed"]
 
+    def doubts(self, case: dict) -> list[str]:
+        """What is hard to believe of a case whose logits came from elsewhere."""
+        return [row["note"] for row in self.of(case) if row["metric"] == "doubt"]
+
     def unchanged(self, case: dict) -> bool:
         """Whether the method returned exactly what it was given."""
         return any(row["metric"] == "unchanged" for row in self.of(case))

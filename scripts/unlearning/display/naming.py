@@ -69,7 +69,7 @@ def value(text: str) -> str:
 def axis(name: str) -> str:
     """The name of an axis for people."""
     known = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
-             "fraction": "share of the class"}  # fmt: skip
+             "fraction": "share of the class", "request": "requests made"}  # fmt: skip
     return known.get(name, name.replace("_", " "))
 
 

@@ -1,5 +1,7 @@
 """NPO: negative preference optimisation against the forget set (Zhang et al. 2024)."""
 
+from typing import Literal
+
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -8,20 +10,26 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.losses import cross_entropy
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
+from unlearning.methods import _tokens
 
 
 class Options(Optimiser):
-    """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·CE(retain).
+    """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·R(retain).
 
     NLL is a sample's cross-entropy. It starts as gradient ascent; the gradient of a sample decays as its
     loss rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
-    forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT.
+    forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT with ``retain_loss`` nll, or NPO-KL with the divergence
+    ``kl`` (original ‖ model) of the predictions. ``over``: a language model's NLL is the ``mean`` over tokens, or their
+    ``sum`` as in the paper, where L tokens weigh L times what retain does. For passages of L tokens the sum with β is
+    L times the mean with L·β: 31 tokens at .1 are a mean at 3.1.
     """
 
     lr: float = Field(0.005, ge=0)
     epochs: int = Field(5, ge=0)
     beta: float = Field(0.1, gt=0)
+    over: Literal["mean", "sum"] = "mean"
     retain_weight: float = Field(0.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
@@ -30,9 +38,11 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
     def preference(batch: Batch) -> Tensor:
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
+        if options.over == "sum":
+            rise = rise * _tokens.count(bank, batch)
         return -2 / options.beta * logsigmoid(options.beta * rise)
 
     step = (Stream(forget, loss=preference),)
     if options.retain_weight:
-        step += (Stream(retain, weight=options.retain_weight),)
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.retain_weight),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

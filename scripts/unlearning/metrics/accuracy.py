@@ -39,7 +39,9 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
 
 def of(case: Case, models: np.ndarray) -> list[dict]:
-    """`rows` of some ``models`` bool [models]."""
+    """`rows` of some ``models`` bool [models]; none if all samples have one label, as passages do."""
+    if np.ptp(case.labels) == 0:
+        return []
     target = case.membership[models]
     test = case.data.part == 1
     compared = _compared(case)

@@ -116,12 +116,17 @@ class Options(Settings):
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
-    """`evaluate` on the target models of a case; Q over the paper's adversaries and over all but the control.
+    """`read` on what the target models of a case were asked to forget."""
+    return read(case, case.membership[case.target], settings)
+
+
+def read(case: Case, target: Membership, settings: dict) -> list[dict]:
+    """`evaluate` on the forget and held-out samples of ``target``; Q over the paper's adversaries and over all but the
+    control.
 
     A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
     the others would be another number under the same name.
     """
-    target = case.membership[case.target]
     sets, lost = adversaries(case, settings)
     return (
         lost

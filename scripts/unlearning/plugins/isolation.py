@@ -25,19 +25,19 @@ CRASHES = {
 }
 
 
-def isolated(function: Callable[[], dict], file: str | Path) -> dict:
+def isolated(function: Callable[[], dict], file: str | Path, *, trace: bool = True) -> dict:
     """What ``function`` returns, JSON values only, called in a fork of this process.
 
     Raises PluginError, with the place in ``file``, if the fork crashed or was ended by os._exit, and ChildProcessError
     if somebody else killed it, as a system without memory does. PluginError, MemoryError and ValueError of the function
-    are raised here as well; others as RuntimeError, their traceback is printed.
+    are raised here as well, others as RuntimeError; with ``trace``, their traceback is printed.
     """
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash:
         sys.stdout.flush()
         sys.stderr.flush()
         child = os.fork()
         if child == 0:
-            _answer(function, answer, crash)
+            _answer(function, answer, crash, trace)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             raise _killed(os.WTERMSIG(status), crash, file)
@@ -53,7 +53,7 @@ def isolated(function: Callable[[], dict], file: str | Path) -> dict:
     raise kinds.get(found["kind"], RuntimeError)(found["error"])
 
 
-def _answer(function: Callable[[], dict], answer, crash) -> None:
+def _answer(function: Callable[[], dict], answer, crash, trace: bool) -> None:
     """In the fork: write what the function returned or raised, and end."""
     try:
         _end_with_parent()
@@ -61,7 +61,8 @@ def _answer(function: Callable[[], dict], answer, crash) -> None:
         try:
             said = {"returned": function()}
         except BaseException as error:
-            traceback.print_exc()
+            if trace:
+                traceback.print_exc()
             kinds = (PluginError, MemoryError, ValueError)
             kind = next((kind.__name__ for kind in kinds if isinstance(error, kind)), "RuntimeError")
             text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"

@@ -14,7 +14,12 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-PROTOCOL = Protocol(metrics=("competition", "accuracy"), references=("retrain", "retrain_control"), counts=("blocks",))
+PROTOCOL = Protocol(
+    metrics=("competition", "accuracy"),
+    also=("relearn",),
+    references=("retrain", "retrain_control"),
+    counts=("blocks",),
+)
 
 
 class Options(Settings):

@@ -12,7 +12,9 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import seed_of
 
-PROTOCOL = Protocol(metrics=("efficacy", "accuracy"), own_rows=True, gradients=True, counts=("blocks",))
+PROTOCOL = Protocol(
+    metrics=("efficacy", "accuracy"), also=("relearn",), own_rows=True, gradients=True, counts=("blocks",)
+)
 
 
 class Options(Settings):

@@ -13,7 +13,7 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-PROTOCOL = Protocol(metrics=("confusion", "accuracy"), counts=("repeats",), system="swap")
+PROTOCOL = Protocol(metrics=("confusion", "accuracy"), also=("relearn",), counts=("repeats",), system="swap")
 
 
 class Options(Settings):

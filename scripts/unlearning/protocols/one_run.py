@@ -6,21 +6,28 @@ the same pairs and coins of their own. Nothing is retrained, no shadow model is 
 """
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator, seed_of
 
-PROTOCOL = Protocol(metrics=("one_run", "accuracy"), counts=("models",))
+PROTOCOL = Protocol(metrics=("one_run", "accuracy"), also=("relearn",), counts=("models",))
 
 
 class Options(Settings):
-    """``canaries``: so many pairs of them; so many ``models``."""
+    """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size."""
 
     canaries: int = Field(100, ge=1)
     models: int = Field(1, ge=1)
+    requests: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _parts(self) -> "Options":
+        if self.canaries % self.requests:
+            raise ValueError(f"canaries ({self.canaries}) must be a multiple of requests ({self.requests})")
+        return self
 
 
 def blocks(options: Options) -> dict[str, int]:
@@ -40,12 +47,14 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
     pair = np.full(len(data.y), -1, np.int64)
     pair[both] = np.arange(len(both))[:, None]
+    request = np.where(pair < 0, 0, 1 + pair * options.requests // options.canaries)[None]
     train, forget, heldout = (np.zeros((1, len(data.y)), bool) for _ in range(3))
     train[0, samples] = True
     forget[0, np.take_along_axis(both, heads[:, None], axis=1)] = True
     heldout[0, np.take_along_axis(both, 1 - heads[:, None], axis=1)] = True
     return Membership(
         train=train & ~heldout, forget=forget, heldout=heldout, pair=pair,
+        request=request if options.requests > 1 else None,
         seed=np.array([seed_of(seed, "model", block)], np.int64), split=np.zeros(1, np.int64),
         block=np.full(1, block, np.int64), shadow=np.zeros(1, bool),
     )  # fmt: skip

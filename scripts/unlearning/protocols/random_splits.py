@@ -8,7 +8,7 @@ from dataclasses import replace
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.protocols import swap
 
-PROTOCOL = replace(swap.PROTOCOL, also=("one_run",), system="swap")
+PROTOCOL = replace(swap.PROTOCOL, also=("one_run", "relearn"), system="swap")
 
 
 class Options(swap.Options):
@@ -21,7 +21,7 @@ blocks = swap.blocks
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of two splits that were drawn independently of each other."""
     splits = [
-        [swap.split_set(half, options.alpha, seed, "random", block, side, number) for number in range(2)]
+        [swap.split_set(half, options, seed, "random", block, side, number) for number in range(2)]
         for side, half in swap.cut(data, seed)
     ]
     return swap.assemble(block, splits, data, options, seed)

@@ -15,15 +15,19 @@ from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
     metrics=("swap", "accuracy"),
-    also=("accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "ruli_on_pairs"),
+    also=(
+        "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "relearn",
+        "ruli_on_pairs", "perplexity", "privleak", "memorisation",
+    ),
     attacked=True,
     counts=("pairs",),
-)
+)  # fmt: skip
 
 
 class Options(Settings):
     """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
 
+    ``requests``: F comes as so many requests of equal size, one after the other, with a part of T each.
     ``sensitivity`` weighs the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class,
     all others 1; empty = uniform.
     """
@@ -32,6 +36,7 @@ class Options(Settings):
     pairs: int = Field(4, ge=1)
     models_per_split: int = Field(3, ge=1)
     shadow_models_per_split: int = Field(1, ge=0)
+    requests: int = Field(1, ge=1)
     sensitivity: dict[int, float] = Field(default_factory=dict)
 
 
@@ -42,7 +47,7 @@ def blocks(options: Options) -> dict[str, int]:
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
-    halves = [split_set(half, options.alpha, seed, "pair", block, side) for side, half in cut(data, seed)]
+    halves = [split_set(half, options, seed, "pair", block, side) for side, half in cut(data, seed)]
     swapped = [[(r, f, t), (r, t, f)] for r, f, t in halves]
     return assemble(block, swapped, data, options, seed)
 
@@ -55,13 +60,14 @@ def cut(data: Data, seed: int) -> list[tuple[str, np.ndarray]]:
     return [("game", order[:n]), ("shadow", order[n : 2 * n])]
 
 
-def split_set(samples: np.ndarray, alpha: float, *key: int | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋ and R the rest."""
+def split_set(samples: np.ndarray, options: Options, *key: int | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Uniform R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, or the next lower multiple of ``requests``; R the rest."""
+    alpha = options.alpha
     k = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    k -= k % options.requests
     if k < 1:
-        raise ValueError(
-            f"alpha={alpha} leaves nothing to forget among {len(samples)} samples; use more data or a larger alpha"
-        )
+        what = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
+        raise ValueError(f"alpha={alpha} leaves {what} among {len(samples)} samples; use more data or a larger alpha")
     order = generator(*key, "split").permutation(samples)
     return order[2 * k :], order[:k], order[k : 2 * k]
 
@@ -76,13 +82,15 @@ def assemble(block: int, splits: list[list[tuple]], data: Data, options: Options
     ]
     shape = (len(plan), len(data.y))
     train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
+    request = np.zeros(shape, np.int64)
     for model, (_, _, (r, f, t), _) in enumerate(plan):
         train[model, r] = train[model, f] = forget[model, f] = heldout[model, t] = True
+        request[model, f] = request[model, t] = 1 + np.arange(len(f)) * options.requests // len(f)
     weight = None
     if options.sensitivity:
         weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
     return Membership(
-        train=train, forget=forget, heldout=heldout, weight=weight,
+        train=train, forget=forget, heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
         seed=np.array([seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan], np.int64),
         split=np.array([number for _, number, _, _ in plan], np.int64),
         block=np.full(len(plan), block, np.int64),

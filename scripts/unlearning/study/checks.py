@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning.adversary.reference import SIGNALS
+from unlearning.adversary.reference import SIGNALS, needs
 from unlearning.plugins import registry
 from unlearning.plugins.declarations import Quantity
 from unlearning.study.messages import StudyError, unknown
@@ -94,6 +94,8 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
         raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
     if kind == "figures" and wish.kind == "axis" and axis is None:
         raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
+    if kind == "figures" and wish.kind == "requests" and any(not s.request for s in shown):
+        raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
     for field in ("metric", "attack", "setting", "footer") if kind == "tables" else ():
         given = _listed(getattr(wish, field))
         twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
@@ -177,7 +179,7 @@ def _attacks(one: Scenario) -> None:
             raise _joint(("attacks", name), reports)
     for name, attack in one.attacks.items():
         need = registry.constant(registry.source_file("attacks", attack.name, attack.file), "NEEDS")
-        if need is not None and need not in SIGNALS:
+        if not set(needs(need)) <= set(SIGNALS):
             raise _joint(("attacks", name), f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}")
     learners = [name for name, attack in one.attacks.items() if attack.name not in UNTRAINED]
     if learners and protocol.options.get("shadow_models_per_split") == 0:

@@ -53,15 +53,21 @@ class Variant:
         return error.under(*next(found, ("scenarios", self.name)))
 
 
-def variants(name: str, defaults: dict[str, Any], own: dict[str, Any]) -> Iterator[Variant]:
-    """The scenario itself, or one for every combination of the values of its ``vary``. Raises StudyError."""
+def variants(name: str, defaults: dict[str, Any], own: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
+    """The scenario itself, or one for every combination of the values of its ``vary``. Raises StudyError, also for
+    more than ``limit`` of these."""
     root = ("scenarios", name)
     layers = [(("defaults",), defaults), (root, own)]
     try:
         base = override(override({}, defaults), own)
         axes = base.pop("vary", None) or {}
         at = root if "vary" in own else ("defaults",)
-        for combination in itertools.product(*_axes(axes, base, (*at, "vary"))):
+        steps = _axes(axes, base, (*at, "vary"))
+        if (count := math.prod(map(len, steps))) > limit:
+            raise StudyError(
+                (*at, "vary"), f"gives {count:,} combinations, more than limit ({limit:,}); leave some out"
+            )
+        for combination in itertools.product(*steps):
             fields = base
             for step in combination:
                 fields = override(fields, step.overrides, inside=step.inside)

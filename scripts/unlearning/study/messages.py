@@ -139,7 +139,7 @@ def shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value:+}".replace("+", "").replace("inf", ".inf").replace("nan", ".nan")
-    text = repr(value) if isinstance(value, str) else json.dumps(value)
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from unlearning.plugins import registry
 from unlearning.protocols import external
-from unlearning.study import checks, choice, configfile, expand, messages, selecting
+from unlearning.study import checks, choice, configfile, expand, messages, selecting, sequences
 from unlearning.study.choice import Plugin, validated
 from unlearning.study.configfile import load  # noqa: F401 (a study starts here)
 from unlearning.study.messages import StudyError
@@ -25,16 +25,19 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         for name, own in top.scenarios.items():
             _check_layer(own or {}, "scenarios", name)
         scenarios = tuple(
-            _scenario(variant)
+            one
             for name, own in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, own or {})
+            for variant in expand.variants(name, top.defaults, own or {}, top.limit)
+            for one in sequences.steps(_scenario(variant))
         )
         checks.scenarios(scenarios)
         selecting.check(scenarios)
         for kind, displays in (("tables", top.tables), ("figures", top.figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
-        whole = Study(top.study, top.seed, top.batch, top.bootstrap, top.margins, scenarios, top.tables, top.figures)
+        whole = Study(
+            top.study, top.seed, top.batch, top.bootstrap, top.limit, top.margins, scenarios, top.tables, top.figures
+        )
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
@@ -107,6 +110,7 @@ def _scenario(variant: expand.Variant) -> Scenario:
             metrics=_metrics(fields),
         )
         checks.scenario(scenario)
+        sequences.check(scenario)
     except StudyError as error:
         raise variant.blame(error) from None
     return scenario
@@ -168,7 +172,8 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
             raise StudyError(("metrics", name), messages.unknown(name, known, f"metric {name!r} in this protocol"))
         if "name" in (options or {}):
             raise StudyError(("metrics", name, "name"), "has no effect; a metric is called as its key")
-    computed = [*record.metrics, *(name for name in record.also if name in fields.metrics), *own]
+    also = sequences.METRICS if fields.protocol.get("requests", 1) != 1 else ()
+    computed = [*record.metrics, *also, *(name for name in record.also if name in fields.metrics), *own]
     return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
 
 

@@ -27,7 +27,10 @@ PAPER_SET = ["correctness", "confidence", "entropy", "modified_entropy", "shadow
 PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
-STAGES = ("external", "data", "splits", "train", "selection", "unlearn", "attack", "metrics", "comparisons")
+STAGES = (
+    "external", "data", "pretrain", "splits", "train", "selection", "unlearn", "relearn", "attack", "metrics",
+    "comparisons",
+)  # fmt: skip
 
 #: Kinds of figures, a file each.
 KINDS = registry.names("display/figures")
@@ -121,6 +124,7 @@ class StudyFile(Settings):
     seed: int = Field(0, ge=0)
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
+    limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     margins: Margins = Margins()
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -157,7 +161,11 @@ class ScenarioFile(Settings):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it."""
+    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it.
+
+    In a sequence, after the ``request`` of that number (else 0); the methods named in ``at_once`` are given all
+    requests together.
+    """
 
     name: str
     setting: str
@@ -170,6 +178,8 @@ class Scenario:
     methods: dict[str, Plugin]
     attacks: dict[str, Plugin]
     metrics: dict[str, Plugin]
+    request: int = 0
+    at_once: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,6 +190,7 @@ class Study:
     seed: int
     batch: int
     bootstrap: int
+    limit: int
     margins: Margins
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]

@@ -31,12 +31,13 @@ LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
 #: Modules that are slow to import and needed by some studies only.
 SPECIAL = {
     "models": ("torch", "torch.func", "safetensors.torch"),
+    "text": ("transformers.models.gpt2.modeling_gpt2",),
     "privacy": ("unlearning.bank.private",),
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
 
 #: Scripts that import torch; a second server forks them, so that the first stays small and forks faster.
-WITH_MODELS = ("train", "unlearn", "forecast")
+WITH_MODELS = ("pretrain", "train", "unlearn", "relearn", "forecast")
 
 #: Environment variable; 0 disables the server.
 SWITCH = "UNLEARNING_FORKSERVER"

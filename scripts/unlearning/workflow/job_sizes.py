@@ -63,7 +63,8 @@ class Draws:
             chosen = (every_second(len(samples.y)),) if "selection" in node["after"] else ()
             population, seed = settings["population"], settings["seed"]
             drawn = [protocol.draw(block, population, samples, options, seed, *chosen) for block in blocks]
-            self._drawn[key] = Membership.concatenate(drawn)
+            whole = Membership.concatenate(drawn)
+            self._drawn[key] = whole.until(settings["request"]) if "request" in settings else whole
         return self._drawn[key]
 
     def sizes(self, name: str) -> dict:

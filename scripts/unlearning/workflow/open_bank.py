@@ -1,13 +1,16 @@
 """Steps that training and unlearning share: opening a bank and writing models and logits."""
 
 import os
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from torch import nn
 
 from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.artifacts.files import FailedError
-from unlearning.bank.bank import Bank
+from unlearning.bank import tokens
+from unlearning.bank.bank import Bank, read_models
 from unlearning.bank.device import claim_gpu
 from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Rows
@@ -39,26 +42,62 @@ def device() -> str:
     return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def open_bank(data: Data, membership: Membership, settings: dict, place: dict) -> Bank:
-    """A bank of fresh models for the given memberships. Raises FailedError for an architecture that cannot be used."""
+def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
+    """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
+
+    Raises FailedError for an architecture that cannot be used, and ValueError as `check_tokens`.
+    """
     at = device()
     try:
-        architecture = registry.load("models", settings["model"], place.get("file"))
-        options = architecture.Options(**settings["options"])
-        with guard(architecture.__file__):
+        build, file = builder(data, settings, place, base)
+        with guard(file):
             bank = Bank.create(
-                lambda: architecture.build(options, data.x.shape[1:], data.classes),
+                build,
                 data.x,
                 membership.trained_labels(data.y),
                 membership.seed,
                 recipe=Recipe(**settings["recipe"]),
                 device=at,
             )
-        if not ours(architecture.__file__):
-            check_model(bank, data.classes, architecture.__file__)
+        if not ours(file):
+            check_model(bank, data.classes, file)
     except PluginError as error:
         raise FailedError("model", str(error)) from error
+    check_tokens(bank, data)
     return bank
+
+
+def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
+    """What makes a fresh model for the data, as `open_bank` says, and the architecture's file."""
+    architecture = registry.load("models", settings["model"], place.get("file"))
+    options = architecture.Options(**settings["options"])
+    weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
+
+    def build() -> nn.Module:
+        model = architecture.build(options, data.x.shape[1:], data.classes)
+        if weights is not None:
+            model.load_state_dict(weights)
+        return model
+
+    return build, architecture.__file__
+
+
+def check_tokens(bank: Bank, data: Data) -> None:
+    """Raise ValueError if the data hold tokens that the models do not know, or are no tokens though these read them."""
+    known = getattr(bank.model, "vocabulary", None)
+    if known is None:
+        return
+    if data.x.dtype.kind != "i":
+        raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose passages or sst5")
+    largest = int(np.where(data.x < 0, ~data.x, data.x).max())
+    if largest >= known:
+        raise ValueError(f"model.vocabulary: the model knows {known} tokens, but the data hold token {largest}")
+
+
+def asked(membership: Membership, settings: dict) -> np.ndarray | None:
+    """The samples of which single tokens are kept, if they are: forgotten or held out by a model, int64 [rows]."""
+    some = membership.forget | membership.heldout
+    return np.flatnonzero(some.any(0)) if settings.get("tokens") else None
 
 
 def dump(
@@ -69,13 +108,17 @@ def dump(
     forget: np.ndarray,
     gradients: bool | str = False,
     copies: np.ndarray | None = None,
+    tokens_of: np.ndarray | None = None,
 ) -> dict:
     """Write weights and the logits of every sample; return facts for the spec.
 
     ``gradients``: also squared gradient norms, of the samples to ``forget`` bool [models, samples], or of "all".
-    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i.
+    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``tokens_of`` int64 [rows]: also what
+    the models say of every token of these samples.
     """
     answers = {"logits": bank.logits()}
+    if tokens_of is not None:
+        answers["tokens"] = tokens.readings(bank, tokens_of)
     if gradients:
         every = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
         answers |= gradient_norms(bank, Rows.where(forget), every)
@@ -83,7 +126,7 @@ def dump(
         bank = bank.take(copies)
         answers = {name: value[copies] for name, value in answers.items()}
     bank.write(models)
-    Logits(index=np.arange(len(data.y)), y=data.y, **answers).write(logits)
+    Logits(index=np.arange(len(data.y)), y=data.y, **answers, token_index=tokens_of).write(logits)
     facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
     return facts | ({"privacy": bank.privacy} if bank.privacy else {})
 

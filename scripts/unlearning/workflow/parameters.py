@@ -9,7 +9,8 @@ from typing import Any
 from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
 from unlearning.workflow import compared
-from unlearning.workflow.nodes import Case, Node, Plan
+from unlearning.workflow.edges import edges
+from unlearning.workflow.nodes import Case, Plan
 
 CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
 
@@ -164,29 +165,6 @@ def protocols(plan: Plan, displays: dict, name: str) -> str:
     """The protocols that a table or figure speaks of, the study's if it is none of ``displays``: its category."""
     chosen = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
     return ", ".join(dict.fromkeys(s.protocol.name for s in chosen))
-
-
-def edges(plan: Plan) -> list[list[str]]:
-    """[from, to] between stages, without those that another way implies for every node."""
-    maker = {path: node for nodes in plan.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    above: dict[str, set[str]] = {}
-    found: dict[tuple[str, str], None] = {}
-
-    def visit(node: Node) -> None:
-        if node.name in above:
-            return
-        paths = [p for group in node.inputs.values() for p in ([group] if isinstance(group, str) else group)]
-        parents = {maker[path].name: maker[path] for path in paths}
-        for parent in parents.values():  # a selection comes before the splits that it makes
-            visit(parent)
-        beyond = set().union(*(above[name] for name in parents), set())
-        above[node.name] = beyond | set(parents)
-        found.update({(p.stage, node.stage): None for name, p in parents.items() if name not in beyond})
-
-    for nodes in plan.nodes.values():
-        for node in nodes.values():
-            visit(node)
-    return [list(edge) for edge in found]
 
 
 def described(case: Case) -> dict[str, Any]:

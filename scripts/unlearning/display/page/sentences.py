@@ -52,6 +52,8 @@ def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:
         for row in numbers.failures(case):
             text = f"{_name(case)}: {lookup.failed(row)}"
             said.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+        for text in numbers.doubts(case):
+            said.append(Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad"))
         if numbers.unchanged(case):
             text = f"{_name(case)} returned exactly the models it was given"
             said.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))

@@ -1,0 +1,21 @@
+rule pretrain:
+    """Train the one model on public text that all others of a scenario start from."""
+    input:
+        unpack(inputs("pretrain")),
+    output:
+        models="results/pretrain/{node}/models.safetensors",
+        spec="results/pretrain/{node}/spec.json",
+    log:
+        "results/pretrain/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+        runtime=240,
+    params:
+        settings=settings("pretrain"),
+        place=place("pretrain"),
+    script:
+        "../scripts/pretrain.py"

@@ -1,0 +1,21 @@
+rule relearn:
+    """Teach one batch of models a half of what they forgot once more, and see how fast the other half comes back."""
+    input:
+        unpack(inputs("relearn")),
+    output:
+        relearned="results/relearn/{node}/relearned.npz",
+        spec="results/relearn/{node}/spec.json",
+    log:
+        "results/relearn/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=settings("relearn"),
+        place=place("relearn"),
+    script:
+        "../scripts/relearn.py"

@@ -1,0 +1,28 @@
+"""Train the one model on public text that all others of a scenario start from."""
+
+import numpy as np
+
+from job import script
+from unlearning import stats
+from unlearning.artifacts.arrays import Data
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.workflow.open_bank import builder, check_tokens, device
+
+
+@script
+def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
+    """Learn ``public`` of the data by the recipe under model.base; say how well it knows what it read, in nats."""
+    samples = Data.read(data)
+    if samples.public is None or not len(samples.public):
+        raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
+    bank = Bank.create(
+        builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
+        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=device(),
+    )  # fmt: skip
+    check_tokens(bank, samples)
+    bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))
+    bank.write(models)
+    phi = stats.phi(logits=bank.logits()[0], y=np.zeros(len(samples.public), np.int64))
+    return {"models": 1, "device": bank.device, "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}

@@ -1,0 +1,34 @@
+"""Teach models a half of what they forgot once more, and see how fast the other half comes back."""
+
+import numpy as np
+
+from job import script
+from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.files import NoAnswerError
+from unlearning.artifacts.relearned import Relearned
+from unlearning.bank import relearning
+from unlearning.bank.streams import Rows
+from unlearning.workflow.open_bank import open_bank
+
+
+@script
+def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, settings: dict, place: dict) -> dict:
+    """The defender's models of one batch; the half that a model is taught depends on its seed alone, so that all
+    methods are asked the same."""
+    samples, every = Data.read(data), Membership.read(splits[0])
+    bank = open_bank(samples, every, settings, place)
+    try:
+        bank.load(unlearned[0])
+    except NoAnswerError as error:
+        Relearned.write_failure(relearned, str(error))
+        return {"failed": str(error)}
+    target = np.flatnonzero(~every.shadow)
+    member, bank = every[target], bank.take(target)
+    bank.seeds = member.unlearning_seeds()
+    rows = np.flatnonzero((member.forget | member.heldout).any(0) | (samples.part == 1))
+    half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, bank.seeds, "relearn")
+    steps, phi, right = relearning.curves(bank, half, rows, settings["steps"])
+    taught = np.zeros(member.train.shape, bool)
+    np.put_along_axis(taught, half.index, True, axis=1)
+    Relearned(steps, phi, right, taught[:, rows], rows).write(relearned)
+    return {"models": len(target), "taught": len(half), "device": bank.device}

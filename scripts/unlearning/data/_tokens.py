@@ -1,0 +1,107 @@
+"""From texts to tokens: tokenizers, and how a token says that it is read and not scored.
+
+Rows of tokens are int32. A value of 0 or more is a token whose prediction counts; a negative one is the complement
+``~id`` of a token that is read and not scored, as the question before an answer. `PADDING` fills rows at the end.
+"""
+
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+#: Fills a row after its last token: the complement of token 0, read by nobody.
+PADDING = -1
+
+
+def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
+    """Byte-level byte-pair encoding of at most ``vocabulary`` tokens (at least 257), learned from ``texts``.
+
+    Every text can be encoded, for all 256 bytes are tokens; token 0 is never made of text, so that it can pad.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=["<pad>"], show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )  # fmt: skip
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def opened(path: Path) -> "Tokenizer":
+    """The tokenizer of a model's folder, or of a ``tokenizer.json``. Raises ValueError if it cannot be read."""
+    from tokenizers import Tokenizer
+
+    file = path / "tokenizer.json" if path.is_dir() else path
+    try:
+        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises Exception itself
+        raise ValueError(
+            f"tokenizer: {file} cannot be read ({error}); name a model's folder that holds tokenizer.json"
+        ) from error
+
+
+def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
+    """Token ids of each text, int32 [tokens]; nothing is added before or after."""
+    batch = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [np.array(one.ids, np.int32) for one in batch]
+
+
+def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None) -> np.ndarray:
+    """Each row cut into pieces of ``length`` tokens: int32 [pieces, length].
+
+    What is left of a row is dropped, or, with at least ``shortest`` tokens, padded.
+    """
+    pieces = []
+    for row in rows:
+        whole = len(row) // length * length
+        pieces.append(row[:whole].reshape(-1, length))
+        if shortest is not None and len(row) - whole >= shortest:
+            pieces.append(padded([row[whole:]], length))
+    return np.concatenate(pieces) if pieces else np.zeros((0, length), np.int32)
+
+
+def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """The first ``length`` tokens of each row, int32 [rows, length], filled with `PADDING`."""
+    out = np.full((len(rows), length), PADDING, np.int32)
+    for place, row in zip(out, rows, strict=True):
+        place[: len(row)] = row[:length]
+    return out
+
+
+def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
+    """``x`` with all but the last ``tokens`` tokens of each row marked as read and not scored."""
+    real = x >= 0
+    after = real[:, ::-1].cumsum(1)[:, ::-1]
+    return np.where(real & (after > tokens), ~x, x)
+
+
+def scored(x: np.ndarray) -> np.ndarray:
+    """bool, as ``x`` [rows, length]: whose prediction counts. The first token is predicted from nothing, so never."""
+    mask = x >= 0
+    mask[..., 0] = False
+    return mask
+
+
+def ids(x: np.ndarray) -> np.ndarray:
+    """Token numbers of rows with marks; padding reads as token 0."""
+    return np.where(x < 0, ~x, x)
+
+
+def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
+    """The text of each row without its padding."""
+    ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]
+    return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
+
+
+def compressed(written: Iterable[str]) -> np.ndarray:
+    """Bytes of each text after zlib, int64 [texts]: how much there is to know of it before any model."""
+    return np.array([len(zlib.compress(text.encode())) for text in written], np.int64)

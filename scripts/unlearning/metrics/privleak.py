@@ -1,0 +1,83 @@
+"""PrivLeak: how far the AUC of Min-K % lies from that on retrained models, in per cent (MUSE, Shi et al. 2024)."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.adversary import tokens as of_tokens
+from unlearning.adversary.case import Case
+from unlearning.adversary.reference import LOGP
+from unlearning.metrics import _text, row
+from unlearning.plugins.declarations import Column, Comparison, Quantity
+from unlearning.plugins.settings import Settings
+from unlearning.stats import crossed, levels, separation
+
+#: What models say of single tokens is kept with the logits.
+NEEDS = "tokens"
+
+QUANTITIES = (
+    Quantity(
+        "privleak", "PrivLeak, %", ideal=0.0,
+        reading="Distance of the AUC of Min-K % from that on retrained models, in per cent: 0 = as retrained, -100 = "
+        "every forgotten sample is still recognised, above 0 = it looks less known than what was never seen.",
+        columns=(Column(20, "PrivLeak, %"),),
+        comparisons=(Comparison("PrivLeak", 31, ideal=0.0, two_sided=True, retrained=True),),
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``share`` of the tokens that Min-K % reads (MUSE: .4)."""
+
+    share: float = Field(0.4, gt=0, le=1)
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """ "privleak": 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of telling forgotten from held-out samples, the
+    mean over models of both; 0 as retrained, below: forgotten samples are still recognised, above: they look less
+    known than what was never seen. Retraining itself is held against its control. No rows without retrained models.
+    """
+    options = Options(**settings["metrics"]["privleak"])
+    files = _text.compared_files(case)
+    if files is None:
+        return []
+    asked = np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
+    every = np.ones(len(case.target), bool)
+    score = [
+        of_tokens.lowest(case.signal("tokens", source, every, asked)[..., LOGP], options.share)
+        for source in (case.unlearned_files, files)
+    ]
+
+    def read(models: np.ndarray) -> list[dict]:
+        forget, heldout = (mask[np.ix_(models, asked)] for mask in (case.membership.forget, case.membership.heldout))
+        value = leak(
+            score[0][models], score[1][models], forget, heldout,
+            split=case.membership.split[models], block=case.membership.block[models],
+        )  # fmt: skip
+        return [row(metric="privleak", estimate=value)]
+
+    return list(_text.each(case, read))
+
+
+def leak(
+    own: np.ndarray, other: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
+):
+    """PrivLeak of models ``own`` against retrained models ``other`` of the same memberships.
+
+    ``own`` and ``other`` float64 [models, samples], larger = more member-like, anything where a sample is neither
+    forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
+    first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
+    """
+    sides = {"positive": forget.astype(np.float64), "negative": heldout.astype(np.float64)}
+    both = forget | heldout
+    a, r = (separation.auc(score=np.where(both, score, 0.0), **sides) for score in (own, other))
+    base = 1 - float(r.value.mean())
+    if base <= 0:
+        raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
+    ratio = (1 - float(a.value.mean())) / base
+    # (1 − a)/(1 − r) − 1 moves by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
+    moved = crossed.difference(crossed.Part(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
+    scale = 100 / base
+    centred = crossed.Part(
+        100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
+    )
+    return levels.of(centred, split=split, block=block, n=int(both.any(0).sum()))

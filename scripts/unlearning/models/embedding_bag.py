@@ -1,0 +1,27 @@
+"""The mean of a sentence's token vectors, and a small network on top: the cheapest classifier of text."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from unlearning.plugins.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(Settings):
+    """``vocabulary``: at least the number of different tokens in the data; ``width`` of the token vectors and of the
+    hidden layer."""
+
+    vocabulary: int = Field(2048, ge=2)
+    width: int = Field(64, ge=1)
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """Token vectors, their mean over all but padding, Linear, ReLU, Linear. Raises ValueError for other samples."""
+    from unlearning.models._sentence import Bag
+
+    if len(shape) != 1:
+        raise ValueError(f"embedding_bag needs tokens [length], not samples of shape {tuple(shape)}")
+    return Bag(options.vocabulary, options.width, classes)

@@ -1,0 +1,25 @@
+"""GPT-2 (Radford et al. 2019), from transformers: learned positions, output weights tied to the tokens'."""
+
+from typing import TYPE_CHECKING
+
+from unlearning.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(_text.Causal):
+    """The size, and where to start. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """The two-class view of `unlearning.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    from transformers import GPT2Config
+
+    from unlearning.models._passage import causal
+
+    config = GPT2Config(
+        vocab_size=options.vocabulary, n_positions=shape[0], n_embd=options.width, n_layer=options.layers,
+        n_head=options.heads, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    return causal(config, shape, options.weights)

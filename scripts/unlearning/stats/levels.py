@@ -1,0 +1,42 @@
+"""Means over models of means over samples of quantities without bounds, such as losses in nats."""
+
+import numpy as np
+
+from unlearning.stats import Estimate, crossed, empty
+
+
+def part(*, value: np.ndarray, weight: np.ndarray) -> crossed.Part:
+    """The weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
+
+    The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
+    imaginary samples, for no value is the least or the largest. Each model needs a sample of positive weight.
+    """
+    share = weight / weight.sum(axis=-1, keepdims=True)
+    mean = (share * value).sum(axis=-1, keepdims=True)
+    effective = 1 / (share**2).sum(axis=-1, keepdims=True)
+    correction = np.sqrt(effective / np.maximum(effective - 1, 1e-9))
+    return crossed.Part(mean[..., 0], correction * share * (value - mean), np.zeros((*mean.shape[:-1], 2)))
+
+
+def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> Estimate:
+    """Mean over models of the mean of ``value`` over their ``rows``; all models count the same.
+
+    ``value`` float64 and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both
+    are repeats of one another). The interval is over samples, the same ones in all models together, and models
+    (`stats.crossed`); ``n`` counts samples. NaN with the reason where no model has two rows.
+    """
+    have = rows.sum(axis=1) > 1
+    if not have.any():
+        return empty(n=0, note="no model has two samples in this role")
+    columns = rows[have].any(axis=0)
+    one = part(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
+    return of(one, split=split[have], block=block[have], n=int(columns.sum()))
+
+
+def of(one: crossed.Part, *, split: np.ndarray, block: np.ndarray, n: int, note: str = "") -> Estimate:
+    """The mean over models of a statistic of each, with its interval; ``n`` goes into the result."""
+    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    reduced = crossed.combine([one], split=group.reshape(-1))
+    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
+    return Estimate(value, value - half, value + half, n, crossed.annotated(reading, note))

@@ -1,0 +1,128 @@
+"""Nodes of one scenario: its models, and the scores, metrics and comparisons that judge them."""
+
+from unlearning.plugins import registry
+from unlearning.study.schema import PAPER_SET
+from unlearning.workflow.nodes import Case, Comparison, Node
+from unlearning.workflow.plan_models import Models, after_request
+
+
+class Judged(Models):
+    """Adds all nodes of one scenario to a plan."""
+
+    def add(self) -> None:
+        """Data, then every batch of models and what the methods make of it, then scores and metrics."""
+        scenario = self.scenario
+        data = self._data()
+        batches, selection = self._batches(data), self._selected
+        requests = [self._requests(data, *which) for which in self._blocks()]
+        unlearned = {
+            name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
+            for name in scenario.methods
+        }
+        references = [unlearned[name] for name in self._references() if name in unlearned]
+        judged = {
+            method: self._score(data, batches, method, made, references, selection)
+            for method, made in unlearned.items()
+        }
+        self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
+
+    def _score(
+        self,
+        data: Node,
+        batches: list[tuple[Node, Node]],
+        method: str,
+        made: list[Node],
+        references: list[list[Node]],
+        selection: list[Node],
+    ) -> Node:
+        scenario, study = self.scenario, self.study
+        splits, trains = [s for s, _ in batches], [t for _, t in batches]
+        plugin = scenario.methods[method]
+        label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(scenario.request), plugin.name])
+        read = {"data": [data], "splits": splits, "originals": trains, "unlearned": made}
+        roles = {
+            "data": "data",
+            "splits": "membership",
+            "originals": "logits",
+            "unlearned": "logits",
+            "scores": "scores",
+            "retrained": "logits",
+            "control": "logits",
+            "selection": "selection",
+            "relearned": "relearned",
+            "compared_relearned": "relearned",
+        }
+        compared = dict(zip(("retrained", "control"), references, strict=False))
+        compared |= self._relearned(data, splits, made, references)
+        scores = None
+        if self.record.attacked or scenario.attacks:
+            attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
+            own = {"own_rows": True} if self.record.own_rows else {}
+            scores = self.plan.add(
+                "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
+                tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
+                place=self._own_files("attacks"),
+            )  # fmt: skip
+        wanted = tuple(scenario.metrics.values())
+        metrics = self.plan.add(
+            "metrics", label,
+            {
+                "metrics": {name: metric.options for name, metric in scenario.metrics.items()},
+                "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
+                "bootstrap": study.bootstrap, "seed": study.seed,
+            },
+            {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
+            ("metrics.csv", "contributions.npz"),
+            wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
+        )  # fmt: skip
+        self.plan.cases.append(
+            Case(
+                scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
+                scores.outputs["scores"] if scores else None,
+                [n.outputs["logits"] for n in made], [n.outputs["logits"] for n in trains],
+                [n.outputs["membership"] for n in splits], data.outputs["data"],
+            )
+        )  # fmt: skip
+        return metrics
+
+    def _compare(self, label: str, judged: dict[str, Node]) -> None:
+        """Verdicts on all methods together, where some metric says how far they are from retraining."""
+        files = [registry.source_file("metrics", name, one.file) for name, one in self.scenario.metrics.items()]
+        if not any("DECIDES" in registry.defined(file) for file in files):
+            return
+        names = sorted(judged)
+        settings = {
+            "methods": names, "margins": self.study.margins.model_dump(mode="json"),
+            "draws": self.study.bootstrap, "seed": self.study.seed,
+        }  # fmt: skip
+        nodes = [judged[name] for name in names]
+        compared = self.plan.add(
+            "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
+            {"metrics": "metrics", "contributions": "contributions"},
+            ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
+        )  # fmt: skip
+        self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
+
+    def _relearned(
+        self, data: Node, splits: list[Node], made: list[Node], references: list[list[Node]]
+    ) -> dict[str, list[Node]]:
+        """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
+        they learn a half of it once more."""
+        if "relearn" not in self.scenario.metrics:
+            return {}
+        steps = self.scenario.metrics["relearn"].options["steps"]
+        others = [one for one in references if one != made][:1]
+
+        def node(of: Node, memberships: Node) -> Node:
+            settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
+            return self.plan.add(
+                "relearn", of.name.rsplit("-", 1)[0], {**settings, "steps": steps},
+                {"data": [data], "splits": [memberships], "unlearned": [of]},
+                {"data": "data", "splits": "membership", "unlearned": "models"}, ("relearned.npz",),
+                (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
+            )  # fmt: skip
+
+        return {
+            role: [node(of, memberships) for of, memberships in zip(some, splits, strict=True)]
+            for role, some in (("relearned", made), *(("compared_relearned", some) for some in others))
+        }

@@ -1,0 +1,18 @@
+"""The short form of the campaign of damaged studies."""
+
+from pathlib import Path
+
+import numpy as np
+from unlearning_audit.command import STUDY
+
+import studies
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = STUDY.format(file="mine.yaml", name="mine")
+    done = [studies.attempt(text, np.random.default_rng([0, number])) for number in range(150)]
+    assert not [wrong for _, wrong in done if wrong]
+    assert {what for what, _ in done} >= {"planned", "refused"}

@@ -1,0 +1,41 @@
+"""Studies without bounds are refused by name and number before anything of them is planned."""
+
+import pytest
+from plan_cases import BASE, changed
+
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
+from unlearning.workflow import plan
+
+
+def made(**edits):
+    return plan.make(reading.read(changed(BASE, {path.replace("__", "/"): value for path, value in edits.items()})))
+
+
+@pytest.mark.parametrize("batch", [2, 10**8])
+def test_a_study_of_endless_pairs_says_how_large_it_would_be(batch):
+    with pytest.raises(
+        ValueError, match=r"^scenarios\.main: the study would be up to [\d,]+ jobs with 10,000,\d+ block"
+    ):
+        made(defaults__protocol__pairs=10**7, batch=batch)
+
+
+def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
+    small = len(made())
+    assert len(made(limit=small)) == small
+    with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
+        made(limit=10)
+    with pytest.raises(ValueError, match=r"up to 46 jobs"):  # shared jobs are counted as if they were not
+        made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
+
+
+def test_axes_that_multiply_without_end_are_refused():
+    axes = {"recipe.lr": [i / 1000 for i in range(1, 301)], "seedless": {f"s{i}": {} for i in range(300)}}
+    with pytest.raises(StudyError, match=r"scenarios\.main\.vary: gives 90,000 combinations, more than limit"):
+        made(scenarios__main__vary=axes)
+
+
+@pytest.mark.parametrize(("field", "most"), [("epochs", 100_000), ("lr", 1_000)])
+def test_implausible_training_is_refused(field, most):
+    with pytest.raises(StudyError, match=rf"recipe\.{field}: must be at most {most}, found 1000000000"):
+        made(**{f"defaults__recipe__{field}": 10**9})

@@ -1,0 +1,66 @@
+"""What is made for a study of text, and what is rebuilt if its corpus, base or weights change."""
+
+import json
+
+import pytest
+from plan_cases import BASE, BELOW, changed, planned, rebuilt
+
+ADAM = {"optimiser": "adamw", "lr": 0.001, "epochs": 2}
+TEXT = changed(
+    BASE,
+    {
+        "defaults/data": {"name": "passages", "test_size": 20},
+        "defaults/model": {"name": "gpt2", "base": ADAM},
+        "defaults/methods": {"none": {}, "retrain": {}, "graddiff": {}},
+        "defaults/attacks": {"confidence": {}, "min_k": {}},
+    },
+)
+
+
+def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
+    plan = planned(TEXT)
+    (base,) = plan.nodes["pretrain"].values()
+    made = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
+    assert all(node.inputs["base"] == [base.outputs["models"]] for node in made)
+    assert all(node.settings["tokens"] for node in made)
+    assert not planned(changed(TEXT, {"defaults/model": {"name": "gpt2"}})).nodes["pretrain"]
+
+
+def test_tokens_are_kept_only_where_an_attack_or_metric_reads_them():
+    plan = planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}}))
+    assert not any("tokens" in node.settings for node in plan.nodes["train"].values())
+
+
+def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():
+    found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
+    assert set(found) == {"pretrain", *BELOW["train"]}
+    assert all(stay == 0 for _, stay, _ in found.values())
+
+
+def test_a_recipe_of_the_others_leaves_the_base_as_it_is():
+    found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
+    assert set(found) == set(BELOW["train"])
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("texts", "moved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.jsonl").write_text(json.dumps({"text": "one"}))
+    return tmp_path
+
+
+def test_what_a_folder_of_text_holds_counts_and_where_it_lies_does_not(corpus):
+    data = {"name": "passages", "corpus": "folder", "path": "texts"}
+    before = planned(changed(TEXT, {"defaults/data": data}))
+    assert rebuilt(before, planned(changed(TEXT, {"defaults/data": {**data, "path": "moved"}}))) == {}
+    (corpus / "texts" / "b.txt").write_text("more")
+    assert "data" in rebuilt(before, planned(changed(TEXT, {"defaults/data": data})))
+
+
+def test_what_a_folder_of_weights_holds_counts(corpus):
+    study = changed(TEXT, {"defaults/model": {"name": "gpt2", "weights": "texts"}})
+    before = planned(study)
+    (corpus / "texts" / "model.safetensors").write_bytes(b"weights")
+    assert set(rebuilt(before, planned(study))) == set(BELOW["train"])

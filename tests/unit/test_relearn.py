@@ -1,0 +1,187 @@
+"""Relearning: areas and steps in closed form, and models that really learn once more."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ruli_cases import data
+from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import ArtifactError, Logits, Membership
+from unlearning.artifacts.files import FailedError
+from unlearning.artifacts.relearned import Relearned
+from unlearning.bank import relearning
+from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows, Stream
+from unlearning.metrics import relearn
+from unlearning.protocols import swap
+
+STEPS = np.array([0, 1, 2, 4, 8])
+
+
+@pytest.fixture
+def member():
+    options = swap.Options(alpha=0.25, pairs=2, models_per_split=3, shadow_models_per_split=0)
+    return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(2)])
+
+
+def written(path, member, chance, seed=0, shift=0.0):
+    """Models that are right about what they forgot with the ``chance`` [points] of each step, phi at ``shift``."""
+    rng = np.random.default_rng(seed)
+    index = np.flatnonzero((member.forget | member.heldout).any(axis=0))
+    forget = member.forget[:, index]
+    taught = forget & (np.cumsum(forget, axis=1) % 2 == 0)
+    shape = len(forget), len(STEPS), len(index)
+    right = rng.random(shape) < np.asarray(chance)[None, :, None]
+    phi = rng.standard_normal(shape).astype(np.float32) + np.float32(shift)
+    Relearned(STEPS, phi, right, taught, index).write(path)
+    return str(path)
+
+
+def case(tmp_path, member, own, other, original=1.0):
+    data().write(tmp_path / "data.npz")
+    member.write(tmp_path / "splits.npz")
+    y = data().y
+    right = np.random.default_rng(9).random(member.train.shape) < original
+    logits = np.zeros((*right.shape, 2), np.float32)
+    np.put_along_axis(logits, np.broadcast_to(y, right.shape)[..., None], np.where(right, 9, -9)[..., None], -1)
+    Logits(logits, np.arange(len(y)), y).write(tmp_path / "original.npz")
+    paths = [str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original")]
+    return Case(
+        paths[0], [paths[1]], [paths[2]], [paths[2]], relearned_files=[own], compared_relearned_files=other and [other]
+    )
+
+
+def value(rows, metric, setting=""):
+    (row,) = [r for r in rows if (r["metric"], r["setting"]) == (metric, setting)]
+    return row
+
+
+def test_the_curve_is_averaged_over_the_logarithm_of_steps():
+    # log₂(1 + step): 0, 1, 1.585, 2.322, 3.170. A straight line has its middle as its mean.
+    at = np.log2(1.0 + STEPS)
+    assert relearn.weights(STEPS).sum() == pytest.approx(1.0)
+    assert relearn.weights(STEPS) @ at == pytest.approx(at[-1] / 2)
+    assert relearn.weights(STEPS) @ np.r_[0, 0, 0, 0, 1] == pytest.approx((at[4] - at[3]) / 2 / at[4])
+
+
+def test_areas_are_those_between_the_curves(tmp_path, member):
+    own, other = np.array([0.9, 0.9, 0.95, 0.97, 0.99]), np.array([0.2, 0.2, 0.3, 0.4, 0.5])
+    files = [
+        written(tmp_path / "own.npz", member, own, 1, shift=2.0), written(tmp_path / "other.npz", member, other, 2)
+    ]  # fmt: skip
+    rows = relearn.rows(case(tmp_path, member, *files), {})
+    truth = relearn.weights(STEPS) @ (own - other)
+    area = value(rows, "relearn_area")
+    assert area["ci_low"] < truth < area["ci_high"]
+    assert area["ci_high"] - area["ci_low"] < 0.12
+    phi = value(rows, "relearn_area_phi")
+    assert phi["ci_low"] < 2.0 < phi["ci_high"]
+    for i, step in enumerate(STEPS):
+        row = value(rows, "relearn_accuracy", f"step={step}")
+        assert row["ci_low"] <= own[i] <= row["ci_high"]
+
+
+def test_intervals_of_models_that_are_retrained_themselves_hold_0(member):
+    rng, held, draws = np.random.default_rng(3), np.zeros(2), 300
+    groups = {"split": member.split, "block": member.block}
+    columns = np.flatnonzero((member.forget | member.heldout).any(axis=0))
+    asked = member.forget[:, columns]
+    for _ in range(draws):
+        hard = rng.random(len(columns))  # samples differ, for all models alike
+        shape = len(asked), len(STEPS), len(columns)
+        right = [rng.random(shape) < hard for _ in range(2)]
+        phi = [hard * 3 + rng.standard_normal((len(asked), 1, 1)) * 0.1 + rng.standard_normal(shape) for _ in range(2)]
+        for i, pair in enumerate((right, phi)):
+            found = relearn.area(*pair, STEPS, asked, **groups)
+            held[i] += found.low <= 0 <= found.high
+    assert (held / draws >= 0.93).all(), held / draws
+
+
+def test_steps_are_counted_until_the_originals_accuracy_is_near(tmp_path, member):
+    own, other = [0.0, 1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0]
+    files = [written(tmp_path / "own.npz", member, own), written(tmp_path / "other.npz", member, other)]
+    found = value(relearn.rows(case(tmp_path, member, *files), {}), "relearn_steps")
+    assert (found["value"], found["note"], found["n"]) == (0.25, "", 12)
+    never = written(tmp_path / "never.npz", member, [0.0] * 5)
+    found = value(relearn.rows(case(tmp_path, member, files[0], never), {}), "relearn_steps")
+    assert found["value"] == 1 / 16
+    assert found["note"] == "12 of 12 retrained ones were not back after 8 steps"
+
+
+def test_without_other_retrained_models_the_curve_is_all_there_is(tmp_path, member):
+    rows = relearn.rows(case(tmp_path, member, written(tmp_path / "own.npz", member, [1.0] * 5), None), {})
+    assert value(rows, "relearn_accuracy", "step=0")["value"] == 1.0
+    assert value(rows, "relearn_area")["note"].startswith("there are no other retrained models: add retrain")
+
+
+def test_files_are_read_as_they_were_written_or_refused(tmp_path, member):
+    path = written(tmp_path / "own.npz", member, [1.0] * 5)
+    kept = Relearned.read(path)
+    assert kept.right.all()
+    Relearned(STEPS[::-1], kept.phi, kept.right, kept.taught, kept.index).write(path)
+    with pytest.raises(ArtifactError, match="field 'steps' must rise from 0"):
+        Relearned.read(path)
+    Relearned.write_failure(path, "it diverged")
+    with pytest.raises(FailedError, match="it diverged"):
+        Relearned.read(path)
+
+
+@pytest.mark.parametrize(("last", "expected"), [(1, [0, 1]), (8, [0, 1, 2, 4, 8]), (10, [0, 1, 2, 4, 8, 10])])
+def test_points_double(last, expected):
+    assert relearning.points(last).tolist() == expected
+
+
+# ---------------------------------------------------------------- models that really learn
+
+
+def linear():
+    model = nn.Sequential(nn.Linear(6, 2))
+    model.head = "0"
+    return model
+
+
+@pytest.fixture
+def told_apart():
+    """Models of two classes that are easily told apart, what they are to forget, and the truth."""
+    rng, seeds = np.random.default_rng(0), [1, 2, 3, 4]
+    y = np.arange(300) % 2
+    x = ((2 * y - 1)[:, None] + 0.5 * rng.standard_normal((300, 6))).astype(np.float32)
+    forget = np.array([np.isin(np.arange(300), np.random.default_rng(seed).permutation(300)[:100]) for seed in seeds])
+    bank = Bank.create(linear, x, y, seeds, recipe=Recipe(lr=4.0, batch_size=50), backend="stacked")
+    bank.fit(Stream(Rows.where(forget)), optimiser=Recipe(lr=0.5, batch_size=50), epochs=5, purpose="train")
+    return bank, forget, y
+
+
+def test_what_a_shift_of_the_last_bias_hides_comes_back_in_one_step(told_apart):
+    bank, forget, y = told_apart
+    before = bank.logits().argmax(-1) == y
+    (bias,) = [name for name in bank.parameters if name.endswith("bias")]
+    bank.edit(lambda name, value: value + torch.tensor([8.0, 0.0]) if name == bias else value)
+    half = Rows.where(forget).sample(50, bank.seeds, "relearn")
+    steps, phi, right = relearning.curves(bank, half, np.arange(300), 4)
+    asked = forget.copy()
+    np.put_along_axis(asked, half.index, False, axis=1)
+    taught = forget & ~asked
+    found = Relearned(steps, phi, right, taught, np.arange(300))
+    accuracy = [(right[:, i] & asked).sum(1) / asked.sum(1) for i in range(len(steps))]
+    assert accuracy[0].max() < 0.7
+    goal = relearn.NEAR * (before & asked).sum(1) / asked.sum(1)
+    assert relearn.first(found, asked, goal).tolist() == [1, 1, 1, 1]
+
+
+def test_steps_are_those_of_one_training_and_leave_the_bank_as_it_was(told_apart):
+    bank, forget, _ = told_apart
+    rows = Rows.where(forget)
+    kept = {name: value.clone() for name, value in bank.parameters.items()}
+    optimiser = Optimiser(lr=0.1, momentum=0.9, batch_size=30)  # four steps to a pass over 100 rows
+    _, phi, _ = relearning.curves(bank, rows, np.arange(300), 8)
+    assert all(torch.equal(value, kept[name]) for name, value in bank.parameters.items())
+    assert phi.shape == (4, 5, 300)
+    whole, stopped = bank.copy(), bank.copy()
+    whole.fit(Stream(rows), optimiser=optimiser, epochs=2, purpose="relearn")
+    stopped.fit(Stream(rows), optimiser=optimiser, epochs=3, steps=8, purpose="relearn")
+    assert all(torch.equal(value, whole.parameters[name]) for name, value in stopped.parameters.items())
+    assert not all(torch.equal(value, kept[name]) for name, value in stopped.parameters.items())

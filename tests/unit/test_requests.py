@@ -1,0 +1,152 @@
+"""Sequences of requests: how they are drawn, and how they are read one by one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ruli_cases import data
+from unlearning.adversary import scoring
+from unlearning.adversary.case import Case
+from unlearning.artifacts import tables
+from unlearning.artifacts.arrays import Logits, Membership
+from unlearning.metrics import requests, swap
+from unlearning.plugins import registry
+from unlearning.protocols import one_run, random_splits
+from unlearning.protocols import swap as swap_protocol
+
+SETTINGS = {"metrics": {"swap": {}, "requests": {}}, "paper_set": ["correctness"], "seed": 0, "bootstrap": 200}
+
+
+def drawn(protocol=swap_protocol, **options):
+    chosen = protocol.Options(**({"alpha": 0.25} if protocol is not one_run else {}), **options)
+    (population,) = protocol.blocks(chosen)
+    return protocol.draw(0, population, data(), chosen, 1)
+
+
+# ---------------------------------------------------------------- memberships
+
+
+@pytest.mark.parametrize("protocol", [swap_protocol, random_splits])
+def test_requests_are_disjoint_and_of_one_size(protocol):
+    member = drawn(protocol, requests=4, models_per_split=2)
+    for request in range(1, 5):
+        part = member.part(request)
+        assert set(part.forget.sum(1)) == set(part.heldout.sum(1)) == {member.forget[0].sum() // 4}
+        assert (part.forget <= member.forget).all()
+        assert (part.heldout <= member.heldout).all()
+    assert ((member.request > 0) == (member.forget | member.heldout)).all()
+
+
+def test_every_request_is_swapped_between_the_splits_of_a_pair():
+    member = drawn(requests=3, models_per_split=1)
+    one, other = np.flatnonzero(~member.shadow)
+    for request in range(1, 4):
+        part = member.part(request)
+        np.testing.assert_array_equal(part.forget[one], part.heldout[other])
+        np.testing.assert_array_equal(part.heldout[one], part.forget[other])
+
+
+def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
+    whole = drawn(requests=3)
+    before = np.zeros_like(whole.forget)
+    for request in range(1, 4):
+        member = whole.until(request)
+        member.write(tmp_path / f"{request}.npz")
+        member = Membership.read(tmp_path / f"{request}.npz")
+        assert member.made == request
+        np.testing.assert_array_equal(member.newest, member.forget & ~before)
+        np.testing.assert_array_equal(member.train, whole.train)
+        np.testing.assert_array_equal(member.newest, whole.part(request).forget)
+        before = member.forget
+    np.testing.assert_array_equal(before, whole.forget)
+    assert len({tuple(whole.until(request).unlearning_seeds()) for request in range(1, 4)}) == 3
+
+
+def test_a_single_request_is_what_it_always_was():
+    plain, one = drawn(), drawn(requests=1)
+    assert one.request is None
+    for name, value in vars(plain).items():
+        np.testing.assert_array_equal(value, getattr(one, name))
+    assert (one.made, one.newest is one.forget) == (1, True)
+
+
+def test_canaries_of_later_requests_are_no_pairs_yet():
+    whole = drawn(one_run, canaries=30, requests=3)
+    for request in range(1, 4):
+        member = whole.until(request)
+        assert (member.pair >= 0).sum() == 20 * request
+        assert sorted(np.unique(whole.part(request).pair[whole.part(request).pair >= 0])) == list(
+            range(10 * request - 10, 10 * request)
+        )
+
+
+def test_canaries_must_be_divided_among_the_requests():
+    with pytest.raises(ValueError, match=r"canaries \(30\) must be a multiple of requests \(4\)"):
+        one_run.Options(canaries=30, requests=4)
+
+
+def test_fewer_samples_than_requests_are_told():
+    with pytest.raises(ValueError, match=r"alpha=0\.001 leaves less than a sample for each of 4 among 300 samples"):
+        swap_protocol.draw(0, "pairs", data(), swap_protocol.Options(alpha=0.001, requests=4), 0)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def looked_up(tmp_path, whole, request):
+    """A case of models that are look-up tables: right on what they keep, wrong on all else."""
+    member, y = whole.until(request), data().y
+    folder = tmp_path / str(request)
+    folder.mkdir()
+    data().write(folder / "data.npz")
+    member.write(folder / "splits.npz")
+    for name, known in (("original", member.train), ("unlearned", member.retain)):
+        logits = np.zeros((*known.shape, 2), np.float32)
+        np.put_along_axis(logits, np.broadcast_to(y, known.shape)[..., None], np.where(known, 9, -9)[..., None], -1)
+        Logits(logits.astype(np.float32), np.arange(len(y)), y).write(folder / f"{name}.npz")
+    paths = [str(folder / f"{name}.npz") for name in ("data", "splits", "original", "unlearned")]
+    case = Case(paths[0], *[[path] for path in paths[1:]])
+    chosen = {"name": "correctness", "options": {}}
+    columns = list(scoring.scored(case, "correctness", registry.load("attacks", "correctness"), chosen, 0))
+    tables.write_scores(folder / "scores.parquet", {k: np.concatenate([c[k] for c in columns]) for k in columns[0]})
+    return replace(case, scores_file=str(folder / "scores.parquet"))
+
+
+def value(rows, metric, setting, attack=""):
+    (row,) = [r for r in rows if (r["metric"], r["setting"], r["attack"]) == (metric, setting, attack)]
+    return row["value"]
+
+
+@pytest.mark.parametrize("request_made", [1, 2, 3])
+def test_look_up_tables_know_what_was_not_asked_yet_and_nothing_else(tmp_path, request_made):
+    whole = drawn(requests=3)
+    case = looked_up(tmp_path, whole, request_made)
+    rows = requests.rows(case, SETTINGS)
+    for request in (1, 2, 3):
+        known = float(request > request_made)
+        for form in ("trained", "unlearned"):
+            assert value(rows, "advantage", f"of={request}", f"correctness/{form}") == known
+        assert value(rows, "q", f"of={request}", "paper") == 1 - known
+        assert value(rows, "accuracy", f"of={request};role=forget") == known
+        assert value(rows, "accuracy", f"of={request};role=heldout") == 0.0
+    assert value(swap.rows(case, SETTINGS), "advantage", "", "correctness/trained") == 0.0
+
+
+def test_the_numbers_of_one_request_among_several_are_those_of_a_game_with_it_alone(tmp_path):
+    case = looked_up(tmp_path, drawn(requests=3), 3)
+    member = case.membership[case.target]
+    alone = swap.read(case, member.part(2), SETTINGS)
+    rows = requests.rows(case, SETTINGS)
+    assert value(rows, "q", "of=2", "extended") == value(alone, "q", "", "extended")
+
+
+def test_canaries_are_audited_request_by_request(tmp_path):
+    members = [
+        one_run.draw(b, "models", data(), one_run.Options(canaries=60, models=4, requests=3), 1) for b in range(4)
+    ]
+    case = looked_up(tmp_path, Membership.concatenate([replace(m, shadow=m.shadow) for m in members]), 2)
+    rows = requests.rows(replace(case, scores_file=None), SETTINGS)
+    assert {row["setting"] for row in rows if row["metric"] == "right_guesses"} == {"of=1", "of=2"}
+    # Both canaries of a pair are equally wrong: guesses are coins.
+    assert abs(value(rows, "right_guesses", "of=1", "phi") - 0.5) < 4 * 0.5 / np.sqrt(80)

@@ -1,0 +1,223 @@
+"""Metrics and attacks of language models on hand-made rows, on identities, and by simulation of known truth."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from unlearning import stats
+from unlearning.adversary import tokens
+from unlearning.adversary.reference import LOGP
+from unlearning.artifacts.arrays import Membership
+from unlearning.attacks import min_k_plus_plus, zlib
+from unlearning.metrics import memorisation, perplexity, privleak
+from unlearning.metrics._text import nll
+from unlearning.stats import levels
+
+NO = math.nan
+
+
+# ---------------------------------------------------------------- attacks
+
+
+def test_min_k_is_the_mean_of_the_lowest_tokens_and_of_one_at_least():
+    logp = np.array([[[-1.0, -5.0, -2.0, -4.0, -3.0], [-1.0, NO, -7.0, NO, NO], [-2.0, NO, NO, NO, NO], [NO] * 5]])
+    assert tokens.lowest(logp, 0.4)[0, :3].tolist() == [-4.5, -7.0, -2.0]
+    assert tokens.lowest(logp, 0.2)[0, :3].tolist() == [-5.0, -7.0, -2.0]
+    assert tokens.lowest(logp, 1.0)[0, :3].tolist() == [-3.0, -4.0, -2.0]
+    assert np.isnan(tokens.lowest(logp, 0.4)[0, 3])
+
+
+def test_all_of_its_tokens_are_the_mean_loss():
+    logp = np.log(np.random.default_rng(0).random((3, 4, 9)))
+    np.testing.assert_allclose(tokens.lowest(logp, 1.0), logp.mean(-1), rtol=1e-12)
+
+
+def test_min_k_plus_plus_standardises_and_survives_certainty():
+    four = np.array([[[[-2.0, -1.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0]]]])
+    assert min_k_plus_plus.standardised(four)[0, 0].tolist() == [-2.0, 0.0]
+
+
+def test_zlib_divides_the_sum_by_the_bytes():
+    four = np.full((1, 2, 3, 4), NO)
+    four[0, 0, :2, LOGP] = -1.0, -2.0
+    ratio = zlib.ratio(four, np.array([[6.0, 5.0]]))
+    assert ratio[0, 0] == -0.5
+    assert np.isnan(ratio[0, 1])
+
+
+# ---------------------------------------------------------------- memorisation
+
+
+def test_memorisation_by_hand():
+    rank = np.array([
+        [0, 0, 0, 0],    # all right: extracted whole
+        [0, 0, 0, 2],    # the last one wrong: nothing can be extracted
+        [3, 0, 0, 0],
+        [0, 5, 0, NO],   # padded
+        [NO, NO, 0, 0],  # only the end is scored
+        [1, 1, 1, 1],
+    ])[None].astype(float)  # fmt: skip
+    found = memorisation.both(rank)
+    np.testing.assert_allclose(found["exact_memorisation"][0], [1, 0.75, 0.75, 2 / 3, 1, 0])
+    np.testing.assert_allclose(found["extraction_strength"][0], [1, 0, 0.75, 1 / 3, 1, 0])
+
+
+# ---------------------------------------------------------------- levels and perplexity
+
+
+def test_nll_and_perplexity_of_a_uniform_model():
+    p = 1 / 50
+    logits = np.zeros((2, 3, 2), np.float32)
+    logits[..., 0] = math.log(p / (1 - p))
+    np.testing.assert_allclose(nll(logits), math.log(50), rtol=1e-6)
+    mean = stats.Estimate(math.log(50), math.log(40), math.log(60), 7, "")
+    found = perplexity.exponential(mean)
+    np.testing.assert_allclose([found.value, found.low, found.high], [50, 40, 60])
+    with pytest.raises(ValueError, match="5 classes"):
+        nll(np.zeros((1, 2, 5)))
+
+
+def test_a_level_is_the_mean_of_means_and_its_variance_the_textbooks_for_one_model():
+    rng = np.random.default_rng(1)
+    value = rng.normal(3, 2, (1, 40))
+    found = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
+    assert found.value == pytest.approx(value.mean(), abs=1e-12)
+    assert found.n == 40
+    error = value.std(ddof=1) / math.sqrt(40)
+    assert 1.96 * error < found.high - found.value < 2.2 * error
+    assert "one model" in found.note
+
+
+def test_intervals_of_levels_cover_when_samples_and_models_vary():
+    """Samples and models each add their own; 400 studies of 6 models and 30 samples."""
+    rng, inside, studies = np.random.default_rng(2), 0, 400
+    for _ in range(studies):
+        value = 5 + rng.normal(size=(1, 30)) + 0.3 * rng.normal(size=(6, 1)) + 0.5 * rng.normal(size=(6, 30))
+        found = levels.level(
+            value=value, rows=np.ones((6, 30), bool), split=np.zeros(6, int), block=np.zeros(6, int)
+        )  # fmt: skip
+        inside += found.low <= 5 <= found.high
+    # Binomial with .95: four standard errors are .044.
+    assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
+
+
+def test_two_rows_are_needed():
+    rows = np.zeros((2, 3), bool)
+    rows[:, 0] = True
+    assert levels.level(value=np.ones((2, 3)), rows=rows, split=np.arange(2), block=np.zeros(2, int)).n == 0
+
+
+# ---------------------------------------------------------------- privleak
+
+
+def drawn(rng, models, samples, shift, own=0.6):
+    """Scores that know forgotten samples by ``shift``: a part of each sample's is the same in all models."""
+    forget = np.tile(np.arange(samples) < samples // 2, (models, 1))
+    score = np.sqrt(1 - own**2) * rng.normal(size=(1, samples)) + own * rng.normal(size=(models, samples))
+    return score + shift * forget, forget
+
+
+def groups(models):
+    return {"split": np.zeros(models, int), "block": np.zeros(models, int)}
+
+
+def test_privleak_of_a_population_against_itself_is_zero():
+    score, forget = drawn(np.random.default_rng(3), 4, 50, 0.3)
+    found = privleak.leak(score, score, forget, ~forget, **groups(4))
+    assert found.value == pytest.approx(0, abs=1e-10)
+    assert found.low <= 0 <= found.high
+
+
+def test_privleak_by_hand():
+    forget = np.array([[True, True, False, False]])
+    all_above, half = np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[4.0, 1.0, 2.0, 3.0]])
+    assert privleak.leak(all_above, half, forget, ~forget, **groups(1)).value == pytest.approx(-100)
+    assert privleak.leak(-all_above, half, forget, ~forget, **groups(1)).value == pytest.approx(100)
+    with pytest.raises(ValueError, match="check the splits"):
+        privleak.leak(half, all_above, forget, ~forget, **groups(1))
+
+
+def test_intervals_of_privleak_cover():
+    """d = .5 between the sides gives an AUC of Φ(d/√2), retrained models .5; 300 studies."""
+    rng, inside, studies = np.random.default_rng(4), 0, 300
+    auc = stats.normal_probability(0.5 / math.sqrt(2))
+    truth = 100 * ((1 - auc) / 0.5 - 1)
+    for _ in range(studies):
+        both = [drawn(rng, 4, 80, shift) for shift in (0.5, 0.0)]
+        forget = both[0][1]
+        found = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
+        inside += found.low <= truth <= found.high
+    # Binomial with .95: four standard errors are .05.
+    assert inside / studies >= 0.95 - 0.05
+
+
+# ---------------------------------------------------------------- rows of a case
+
+
+class Populations(SimpleNamespace):
+    """What a metric reads of a case."""
+
+    def signal(self, name, files, models, rows):
+        return self.said[tuple(files)][models][:, rows]
+
+    def answers(self, files):
+        return SimpleNamespace(logits=self.logits[tuple(files)])
+
+
+@pytest.fixture
+def case():
+    rng, models, samples = np.random.default_rng(5), 4, 20
+    forget = np.zeros((models, samples), bool)
+    forget[:2, :5] = forget[2:, 5:10] = True
+    heldout = np.zeros_like(forget)
+    heldout[:2, 5:10] = heldout[2:, :5] = True
+    train = ~heldout
+    train[:, 15:] = False
+    said = {}
+    logits = {}
+    for name, level in (("own", 1.0), ("retrained", 2.0), ("control", 2.0)):
+        four = np.zeros((models, samples, 6, 4))
+        four[..., 0] = -level - rng.random((models, samples, 6))
+        four[..., 3] = rng.integers(0, 3, (models, samples, 6))
+        said[(name,)] = four
+        mean = -four[..., 0].mean(-1)
+        phi = -mean - np.log(-np.expm1(-mean))
+        logits[(name,)] = np.stack([phi, np.zeros_like(phi)], -1).astype(np.float32)
+    member = Membership(train, forget, heldout, seed=np.arange(4), split=np.array([0, 0, 1, 1]),
+                        block=np.zeros(4, int), shadow=np.zeros(4, bool))  # fmt: skip
+    part = (np.arange(samples) >= 15).astype(np.uint8)
+    return Populations(
+        membership=member, target=np.ones(4, bool), data=SimpleNamespace(part=part, y=np.zeros(samples, int)),
+        unlearned=logits[("own",)], unlearned_files=["own"], retrained_files=["retrained"],
+        control_files=["control"], compared=logits[("retrained",)], said=said, logits=logits,
+    )  # fmt: skip
+
+
+def by_name(rows):
+    return {(row["metric"], row["setting"]): row for row in rows}
+
+
+def test_perplexity_of_every_role_and_its_gap(case):
+    found = by_name(perplexity.rows(case, {"metrics": {"perplexity": {}}}))
+    for role in ("forget", "heldout", "retain", "test"):
+        assert found["perplexity", f"role={role}"]["value"] == pytest.approx(
+            math.exp(found["nll", f"role={role}"]["value"])
+        )
+        gap = found["nll_gap", f"role={role}"]
+        assert gap["ci_low"] < -1 < gap["ci_high"], "the models are a nat better than retrained ones"
+    mine = -case.said[("own",)][..., 0].mean(-1)[case.membership.forget].mean()
+    assert found["nll", "role=forget"]["value"] == pytest.approx(mine, rel=1e-6)
+
+
+def test_rows_of_memorisation_and_privleak(case):
+    found = by_name(memorisation.rows(case, {"metrics": {"memorisation": {}}}))
+    hits = case.said[("own",)][..., 3] == 0
+    assert found["exact_memorisation", "role=forget"]["value"] == pytest.approx(hits[case.membership.forget].mean())
+    assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in found}
+    (leak,) = privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}})
+    assert leak["ci_low"] < leak["value"] < leak["ci_high"]
+    case.compared = None
+    assert privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}}) == []
+    assert not [m for m, _ in by_name(memorisation.rows(case, {})) if m.endswith("_gap")]

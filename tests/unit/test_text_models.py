@@ -1,0 +1,265 @@
+"""Language models as classifiers of passages, and classifiers of sentences: losses by hand, marks, company."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+from transformers import AutoModelForCausalLM, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+
+from bank_cases import fresh
+from text_cases import LENGTH, SEEDS, VOCABULARY, bank, passages, tiny
+from unlearning.bank import tokens
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
+from unlearning.models._passage import two_classes
+
+CAUSAL = (gpt2, gpt_neox, llama)
+SENTENCE = (bert, distilbert, embedding_bag)
+SMALL = {"vocabulary": VOCABULARY, "layers": 1, "width": 12, "heads": 2}
+
+
+def built(module, classes=2, seed=0):
+    options = {k: v for k, v in SMALL.items() if k in module.Options.model_fields}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return module.build(module.Options(**options), (LENGTH,), classes).double()
+
+
+def ids() -> np.ndarray:
+    """The tiny passages without any mark."""
+    x = passages()
+    return np.where(x < 0, ~x, x)
+
+
+def by_hand(model, x: np.ndarray) -> list[float]:
+    """Mean −log p over the scored tokens, token by token in plain Python."""
+    found = []
+    for row in torch.from_numpy(x).unsqueeze(1):
+        vocabulary = model(row, reading="tokens")[0].detach()
+        row = row[0].tolist()
+        logs = [float(vocabulary[t - 1].log_softmax(-1)[row[t]]) for t in range(1, LENGTH) if row[t] >= 0]
+        found.append(-sum(logs) / len(logs))
+    return found
+
+
+@pytest.mark.parametrize("module", CAUSAL)
+def test_cross_entropy_of_the_two_classes_is_the_mean_loss_of_the_scored_tokens(module):
+    model, x = built(module), passages()
+    logits = model(torch.from_numpy(x))
+    assert logits.shape == (len(x), 2)
+    assert not logits[:, 1].any()
+    loss = functional.cross_entropy(logits, torch.zeros(len(x), dtype=torch.int64), reduction="none")
+    np.testing.assert_allclose(loss.detach().numpy(), by_hand(model, x), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("module", CAUSAL)
+def test_it_is_the_loss_of_transformers_own_model(module, tmp_path):
+    model, x = built(module), ids()
+    names = {gpt2: "gpt2", gpt_neox: "gpt_neox", llama: "llama"}
+    theirs = AutoModelForCausalLM.from_config(model.trunk.config).double()
+    prefix = {"gpt2": "transformer.", "gpt_neox": "gpt_neox.", "llama": "model."}[names[module]]
+    state = {prefix + k: v for k, v in model.trunk.state_dict().items()}
+    if model.output is not None:
+        state |= {k: model.output.weight for k in theirs.state_dict() if k.startswith(("lm_head", "embed_out"))}
+    assert not theirs.load_state_dict(state, strict=False).unexpected_keys
+    theirs.tie_weights()
+    for row in torch.from_numpy(x).long()[:5]:
+        loss = theirs(input_ids=row[None], labels=row[None]).loss
+        mine = functional.cross_entropy(model(row[None]), torch.zeros(1, dtype=torch.int64))
+        # Their loss is taken in single precision.
+        assert abs(float(loss) - float(mine)) < 2e-6
+
+
+@pytest.mark.parametrize("module", CAUSAL)
+def test_what_is_not_scored_is_read_and_padding_is_not(module):
+    model, x = built(module), torch.from_numpy(passages())
+    logits = model(x)
+    padded = x.clone()
+    padded[2::3, 6:] = ~torch.tensor(7, dtype=torch.int32)  # any token that is not scored, at the end
+    assert torch.allclose(model(padded), logits, rtol=0, atol=1e-12)
+    shorter = model(x[2::3, :6])
+    assert torch.allclose(shorter, logits[2::3], rtol=0, atol=1e-12)
+    asked = x.clone()
+    asked[1::3, 2] = ~torch.tensor(9, dtype=torch.int32)  # another question before the same answer
+    assert (model(asked) - logits)[1::3, 0].abs().min() > 1e-9
+    first = x.clone()
+    first[0::3, 0] = ~first[0::3, 0]  # the first token is predicted from nothing
+    assert torch.equal(model(first), logits)
+
+
+def test_probabilities_near_one_keep_logits_and_gradients_finite():
+    nll = torch.tensor([0.0, 1e-9, 1e-6, 1e-3, 1.0, 50.0, 400.0], requires_grad=True)
+    loss = functional.cross_entropy(two_classes(nll), torch.zeros(7, dtype=torch.int64), reduction="none")
+    assert torch.allclose(loss, nll.clamp_min(1e-7), rtol=1e-4, atol=1e-7)
+    (gradient,) = torch.autograd.grad(loss.sum(), nll)
+    assert gradient.isfinite().all()
+    assert torch.allclose(gradient[3:], torch.ones(4), atol=1e-3)
+
+
+@pytest.mark.parametrize("module", [*CAUSAL, bert, distilbert])
+def test_nothing_drops_out_and_training_draws_nothing(module):
+    model, x = built(module).train(), torch.from_numpy(passages())
+    before = torch.get_rng_state()
+    assert torch.equal(model(x), model(x))
+    assert torch.equal(torch.get_rng_state(), before)
+    rates = {k: v for k, v in vars(model.trunk.config).items() if "drop" in k and isinstance(v, float)}
+    assert not any(rates.values())
+
+
+@pytest.mark.parametrize("module", SENTENCE)
+def test_a_classifier_of_sentences_reads_all_but_padding(module):
+    model, x = built(module, classes=5), ids()
+    x[::2, 5:] = -1
+    logits = model(torch.from_numpy(x))
+    assert logits.shape == (len(x), 5)
+    assert {n for n in model.state_dict() if n.startswith(model.head)} == {"output.weight", "output.bias"}
+    cut = model(torch.from_numpy(x[::2, :5]))
+    assert torch.allclose(cut, logits[::2], rtol=0, atol=1e-12)
+
+
+def test_a_bag_is_the_mean_of_its_vectors_by_hand():
+    model, x = built(embedding_bag, classes=3), passages()
+    row = torch.from_numpy(np.where(x < 0, -1, x))[2]
+    vector = model.tokens.weight[row[row >= 0].long()].mean(0)
+    hidden = (model.hidden.weight @ vector + model.hidden.bias).clamp(min=0)
+    assert torch.allclose(model(row[None])[0], model.output.weight @ hidden + model.output.bias, rtol=0, atol=1e-14)
+
+
+def test_an_encoder_is_bert_with_its_own_mask():
+    model, x = built(bert, classes=3), ids()
+    x[:, 7:] = -1
+    theirs = BertModel(copy.deepcopy(model.trunk.config), add_pooling_layer=False).double().eval()
+    theirs.load_state_dict(model.trunk.state_dict())
+    known, mask = torch.from_numpy(np.maximum(x, 0)).long(), torch.from_numpy(x >= 0).long()
+    states = theirs(input_ids=known, attention_mask=mask).last_hidden_state[:, :7].mean(1)
+    assert torch.allclose(model(torch.from_numpy(x)), model.output(states), rtol=0, atol=1e-9)
+
+
+# ---------------------------------------------------------------- in the bank
+
+
+@pytest.mark.parametrize("module", [*CAUSAL, *SENTENCE])
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_a_model_trains_the_same_in_any_company(module, backend):
+    x = passages() if module in CAUSAL else np.maximum(passages(), -1)
+
+    def trained(seeds):
+        options = {k: v for k, v in SMALL.items() if k in module.Options.model_fields}
+        recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=1)
+        made = Bank.create(
+            lambda: module.build(module.Options(**options), (LENGTH,), 2), x, np.zeros(len(x), np.int64), seeds,
+            recipe=recipe, backend=backend,
+        )  # fmt: skip
+        made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+        return made
+
+    whole = trained(SEEDS)
+    for some in ([2, 0], [1], [2, 1, 0]):
+        part = trained([SEEDS[i] for i in some])
+        assert all(torch.equal(v, whole.parameters[k][some]) for k, v in part.parameters.items()), some
+        assert np.array_equal(part.logits(), whole.logits()[some])
+
+
+def test_stacked_and_serial_agree():
+    stacked, serial = bank(backend="stacked", epochs=1), bank(backend="serial", epochs=1)
+    assert max(float((v - serial.parameters[k]).abs().max()) for k, v in stacked.parameters.items()) < 1e-10
+
+
+def test_readings_of_tokens_by_hand():
+    made, x = bank(), passages()
+    found = tokens.readings(made, np.array([4, 2]))
+    assert found.shape == (3, 2, LENGTH - 1, 4)
+    model = made.extract(1)
+    for place, row in enumerate((4, 2)):
+        p = model(torch.from_numpy(x[[row]]), reading="tokens")[0].softmax(-1).detach().numpy()
+        for t in range(1, LENGTH):
+            own = x[row, t]
+            if own < 0:
+                assert np.isnan(found[1, place, t - 1]).all()
+                continue
+            mean = (p[t - 1] * np.log(p[t - 1])).sum()
+            spread = np.sqrt((p[t - 1] * np.log(p[t - 1]) ** 2).sum() - mean**2)
+            rank = (p[t - 1] > p[t - 1, own]).sum()
+            expected = [np.log(p[t - 1, own]), mean, spread, rank]
+            np.testing.assert_allclose(found[1, place, t - 1], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_sample_reads_the_same_beside_any_other():
+    made = bank(dtype=torch.float32)
+    whole = tokens.readings(made, np.arange(30))
+    np.testing.assert_allclose(tokens.readings(made, np.array([17])), whole[:, [17]], rtol=1e-4, atol=1e-5)
+
+
+def test_models_without_tokens_say_so():
+    made = fresh()
+    assert made.readings == ()
+    with pytest.raises(ValueError, match="only language models predict"):
+        tokens.readings(made, np.arange(2))
+
+
+def test_methods_that_need_a_final_layer_refuse_tied_weights():
+    with pytest.raises(ValueError, match="no final layer of its own"):
+        _ = bank().head
+
+
+# ---------------------------------------------------------------- weights from elsewhere, and refusals
+
+
+@pytest.fixture
+def saved(tmp_path):
+    config = GPT2Config(vocab_size=VOCABULARY, n_positions=12, n_embd=12, n_layer=1, n_head=2,
+                        bos_token_id=None, eos_token_id=None)  # fmt: skip
+    model = GPT2LMHeadModel(config)
+    model.save_pretrained(tmp_path / "tiny")
+    return tmp_path / "tiny", model
+
+
+def test_weights_come_from_a_folder(saved):
+    path, theirs = saved
+    model = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
+    for name, value in theirs.transformer.state_dict().items():
+        assert torch.equal(model.trunk.state_dict()[name], value), name
+    assert model.vocabulary == VOCABULARY
+    other = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
+    with torch.no_grad():
+        next(other.parameters()).zero_()
+    assert next(model.parameters()).any(), "models share no memory"
+
+
+def test_an_encoder_takes_its_trunk_from_a_folder(tmp_path):
+    config = BertConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+                        intermediate_size=16, max_position_embeddings=12)  # fmt: skip
+    theirs = BertModel(config)
+    theirs.save_pretrained(tmp_path)
+    model = bert.build(bert.Options(weights=str(tmp_path)), (LENGTH,), 4)
+    own = model.trunk.state_dict()
+    assert own
+    assert all(torch.equal(theirs.state_dict()[name], value) for name, value in own.items())
+
+
+def test_unusable_weights_and_samples_are_refused(saved, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    path, _ = saved
+    with pytest.raises(ValueError, match=r"12 positions; shorten data.length"):
+        gpt2.build(gpt2.Options(weights=str(path)), (13,), 2)
+    with pytest.raises(ValueError, match=r"weights: .*nothing.* name a folder"):
+        gpt2.build(gpt2.Options(weights=str(tmp_path / "nothing")), (LENGTH,), 2)
+    with pytest.raises(ValueError, match=r"needs tokens \[length\]"):
+        gpt2.build(gpt2.Options(), (3, 32, 32), 2)
+    with pytest.raises(ValueError, match=r"needs tokens \[length\]"):
+        embedding_bag.build(embedding_bag.Options(), (3, 32, 32), 2)
+    with pytest.raises(ValueError, match=r"needs tokens \[length\]"):
+        bert.build(bert.Options(), (3, 32, 32), 2)
+
+
+def test_tiny_is_gpt2_small_in_small():
+    """The published size of GPT-2 small, from its printed dimensions, without building it."""
+    options = gpt2.Options(vocabulary=50257, layers=12, width=768, heads=12)
+    with torch.device("meta"):
+        model = gpt2.build(options, (1024,), 2)
+    assert round(sum(p.numel() for p in model.parameters()) / 1e6) == 124
+    assert sum(p.numel() for p in tiny().parameters()) == sum(p.numel() for p in tiny().trunk.parameters())

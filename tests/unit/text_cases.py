@@ -1,0 +1,52 @@
+"""A tiny language model on tiny passages, for tests."""
+
+import numpy as np
+import torch
+
+from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.models import gpt2
+from unlearning.plugins import registry
+
+LENGTH, VOCABULARY = 9, 23
+SEEDS = [3, 4, 5]
+
+torch.set_num_threads(1)
+
+
+def tiny():
+    """A GPT-2 of one layer, 12 wide, on passages of nine tokens."""
+    return gpt2.build(gpt2.Options(vocabulary=VOCABULARY, layers=1, width=12, heads=2), (LENGTH,), 2)
+
+
+def passages(n=30, seed=0) -> np.ndarray:
+    """int32 [n, LENGTH]: some whole, some with a question that is not scored, some padded."""
+    x = np.random.default_rng(seed).integers(1, VOCABULARY, (n, LENGTH)).astype(np.int32)
+    x[1::3, :4] = ~x[1::3, :4]
+    x[2::3, 6:] = -1
+    return x
+
+
+def bank(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2) -> Bank:
+    """Models trained for a few steps."""
+    recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=epochs)
+    x = passages()
+    made = Bank.create(tiny, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
+    made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+    return made
+
+
+def rows(seeds=SEEDS) -> tuple[Rows, Rows]:
+    """(forget, retain)."""
+    return Rows(np.tile(np.arange(6), (len(seeds), 1))), Rows(np.tile(np.arange(6, 20), (len(seeds), 1)))
+
+
+def unlearned(before: Bank, name: str, **options) -> Bank:
+    """A copy after one full-batch step of plain descent by a method, at rate 1, so that the update is the gradient."""
+    method = registry.load("methods", name)
+    plain = {k: v for k, v in Optimiser(lr=1.0, batch_size=100).model_dump().items() if k != "schedule"}
+    after = before.copy()
+    method.unlearn(after, *rows(before.seeds), method.Options(**{**plain, "epochs": 1, **options}))
+    return after

@@ -1,0 +1,1 @@
+"""Measure whether a model really forgot: the command ``audit``."""
