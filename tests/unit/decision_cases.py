@@ -1,0 +1,68 @@
+"""Verdicts on a scenario made by hand, as comparisons write them."""
+
+import math
+
+from unlearning.artifacts import tables
+from unlearning.artifacts import verdicts as files
+from unlearning.display.decisions import Decisions
+
+NAN = math.nan
+
+
+def rows(method, verdict, distance, half=0.02, *, p=1e-8, share=NAN, against="better", gap=0.0, note="", **distances):
+    """(line of verdicts.csv, rows of distances.csv) of one method, by the advantage and two accuracies."""
+    known = {"distance": distance, "ci_low": distance - half, "ci_high": distance + half, "against_none": against,
+             "share_closed": share, "share_low": share - 0.1, "share_high": share + 0.1, "p_holm": p}  # fmt: skip
+    line = {"method": method, "verdict": verdict, "told_by": "advantage kde/trained" if p <= 0.05 else "",
+            "margin": 0.05, "note": note, **known}  # fmt: skip
+    blank = {name: "" if name in ("attack", "against_none", "note") else NAN for name in files.DISTANCES}
+    own = {**blank, "method": method, "metric": "advantage", "attack": "kde/trained", "deciding": 1, "from": "theory",
+           "margin_far": -0.05, "margin_near": 0.05, "scale": "difference", "p": p, **known, **distances}  # fmt: skip
+    worth = [
+        {**blank, "method": method, "metric": f"accuracy_{role}", "deciding": 0, "from": "retrain", "distance": gap,
+         "ci_low": gap - 0.02, "ci_high": gap + 0.02, "scale": "difference"}
+        for role in ("retain", "test")
+    ]  # fmt: skip
+    return line, [own, *worth]
+
+
+def made(where, *methods, needs=(), spent=0.0):
+    """`Decisions` on one place."""
+    lines = {line["method"]: line for line, _ in methods}
+    distances = [row for _, some in methods for row in some]
+    return Decisions(
+        verdicts={where: lines}, distances={where: distances}, resolution={where: list(needs)}, ranks={where: []},
+        spent={(where, name): spent for name in lines} if spent else {},
+    )  # fmt: skip
+
+
+def need(method, what, times, **fields):
+    """A row of resolution.csv."""
+    blank = dict.fromkeys(files.RESOLUTION, 0.0)
+    text = {"metric": "advantage", "attack": "kde/trained", "unit": "pairs", "outcome": "", "half_width": 0.02}
+    return {
+        **blank,
+        **text,
+        "method": method,
+        "what": what,
+        "times": times,
+        "units": 4 * times,
+        "margin": 0.05,
+        **fields,
+    }
+
+
+def written(folder, found, where):
+    """The entry of a study's comparisons for what `made` gives, in files."""
+    content = {
+        "verdicts": (list(found.verdicts[where].values()), files.VERDICTS),
+        "distances": (found.distances[where], files.DISTANCES),
+        "ranks": (found.ranks[where], files.RANKS),
+        "resolution": (found.resolution[where], files.RESOLUTION),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (some, columns) in content.items():
+        tables.write_rows(folder / f"{name}.csv", some, columns)
+    paths = {name: str(folder / f"{name}.csv") for name in content}
+    methods = list(found.verdicts[where])
+    return {"scenario": where[0], "setting": where[1], "methods": methods, "made": {m: [] for m in methods}, **paths}

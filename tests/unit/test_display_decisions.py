@@ -1,0 +1,189 @@
+"""Verdicts as people read them: sentences, controls, tables, the headline, figures."""
+
+import pytest
+
+from decision_cases import made, need, rows, written
+from display_cases import NAN, REASON, case, q, study
+from unlearning.artifacts.files import ArtifactError
+from unlearning.display import decisions
+from unlearning.display.figures import _resolution, _verdicts
+from unlearning.display.lookup import Numbers
+from unlearning.display.page import sentences
+from unlearning.display.tables import headline, verdicts
+
+PLACE = ("s", "")
+GOOD = (
+    rows("none", "told", 0.4, against=""),
+    rows("retrain", "as_retrained", 0.0, p=1.0, share=1.0),
+    rows("retrain_control", "as_retrained", 0.01, p=1.0, share=1.0),
+)
+
+
+def said(line, *others, **more):
+    """The sentence on one method beside good references."""
+    method = line[0]["method"]
+    cases = [case("s", name) for name in ("none", "retrain", "retrain_control", method)]
+    numbers = Numbers([q(one, 0.9) for one in cases], cases)
+    (found,) = sentences.methods(numbers, made(PLACE, *GOOD, line, *others, **more))
+    return found.text, found.tone
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "tone"),
+    [
+        (rows("x", "told", 0.2, share=0.5), "told from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], "
+         "p < 10⁻⁶; removes 50 % [40, 60] of what doing nothing leaves", ""),
+        (rows("x", "told", 0.4, share=0.0, against="like"), "told from retraining: advantage (kde, trained) 0.40 "
+         "[0.38, 0.42], p < 10⁻⁶; not told from doing nothing", "bad"),
+        (rows("x", "told", 0.6, share=-0.5, against="worse", p=0.003), "told from retraining: advantage (kde, trained) "
+         "0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "bad"),
+        (rows("x", "as_retrained", 0.01, p=1.0, share=0.97), "as retrained within 0.05: advantage (kde, trained) 0.01 "
+         "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "good"),
+        (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, its forgotten samples look less familiar than "
+         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁶; better than doing nothing", "bad"),
+        (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "forgot by breaking the model: retain accuracy is 20 "
+         "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
+         "removes 100 % [90, 110] of what doing nothing leaves", "bad"),
+    ],
+)  # fmt: skip
+def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, tone):
+    assert said(line) == (text, tone)
+
+
+def test_what_would_decide_is_said_with_its_cost():
+    note = "not shown to be within the margin: advantage, accuracy_test; to decide: about 12 pairs"
+    line = rows("x", "undecided", 0.03, 0.05, p=0.4, note=note)
+    needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
+    text, tone = said(line, needs=needs, spent=1800.0)
+    assert "undecided: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
+    assert text.endswith("test accuracy; to decide: about 12 pairs, which takes about 1 h more")
+    assert tone == ""
+
+
+def test_distances_on_other_scales_are_read_as_factors():
+    log = rows("x", "told", 0.7, 0.1, metric="efficacy", attack="", scale="log")
+    assert "2.0 [1.8, 2.2] times retraining's" in said(log)[0]
+    ratio = rows("x", "told", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
+    assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in said(ratio)[0]
+    (_, (own, *_)) = rows("x", "told", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
+    assert decisions.margin(own) == "a factor of 1.25"
+
+
+def test_what_failed_or_did_nothing_is_never_praised():
+    cases, some = study()
+    found = {v.subject: v for v in sentences.methods(Numbers(some, cases), made(("plain", ""), *GOOD))
+             if v.place[0] == "plain"}  # fmt: skip
+    assert found["neggrad"].text == "failed, so there is no number"
+    assert found["ssd"].text == "changed nothing, its models are those it was given"
+    assert {found[name].tone for name in ("neggrad", "ssd")} == {"bad"}
+    assert found["scrub"].text.startswith("no verdict: ")
+
+
+# ---------------------------------------------------------------- controls
+
+
+def checks(*lines):
+    cases = [case("s", name) for name in ("none", "retrain", "retrain_control")]
+    found = sentences.controls(Numbers([q(one, 0.9) for one in cases], cases), made(PLACE, *lines))
+    return {verdict.subject: verdict for verdict in found}
+
+
+@pytest.mark.parametrize("wrong", range(4))
+def test_each_control_fails_alone(wrong):
+    lines = list(GOOD)
+    lines[:wrong] = lines[:wrong]
+    if wrong < 3:
+        bad = (
+            rows("none", "undecided", 0.02, p=0.6, against=""),
+            rows("retrain", "told", 0.2),
+            rows("retrain_control", "told", 0.2),
+        )
+        lines[wrong] = bad[wrong]
+    found = checks(*lines)
+    order = ("none is found out", "retrain is perfect", "two retrainings agree")
+    tones = {name: "bad" if i == wrong else "good" for i, name in enumerate(order)}
+    assert {name: found[name].tone for name in order} == tones
+
+
+def test_what_cannot_be_checked_is_not_called_good():
+    unknown = rows("retrain", "undecided", NAN, p=NAN, note="no distance: there is no retrain control")
+    found = checks(GOOD[0], unknown)
+    assert (found["retrain is perfect"].tone, found["two retrainings agree"].tone) == ("", "")
+    assert "there is no retrain control" in found["retrain is perfect"].text
+
+
+def test_failures_are_named_among_the_controls():
+    cases, some = study()
+    texts = [v.text for v in sentences.controls(Numbers(some, cases), made(("plain", ""), *GOOD))]
+    assert texts[-2:] == ["ssd returned exactly the models it was given", f"neggrad failed: {REASON}"]
+
+
+# ---------------------------------------------------------------- tables, headline, figures
+
+
+@pytest.fixture
+def found():
+    lines = *GOOD, rows("x", "told", 0.2, share=0.5, gap=0.013), rows("y", "undecided", 0.03, p=0.5, note="why")
+    plans = [need(name, what, times, half_width=0.06 / times) for name in ("retrain_control", "x")
+             for what, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
+    some = made(PLACE, *lines, needs=plans, spent=60.0)
+    some.ranks[PLACE] = [
+        {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5},
+        {"metric": "advantage", "method": "none", "distance": 0.4, "best": 5, "worst": 5, "methods": 5},
+    ]
+    return some
+
+
+def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(found):
+    sheet = verdicts.verdicts(found, "study")
+    assert [line.label for line in sheet.lines] == ["none", "x", "y", "retrain", "retrain (control)"]
+    cells = [cell.text for cell in sheet.lines[1].cells]
+    assert cells == ["told", "50 % [40, 60]", "0.20 [0.18, 0.22]", "kde/trained", "< 10⁻⁶", "better", "0.013", "0.013"]
+    assert sheet.lines[2].cells[0].notes == ("why",)
+    assert list(sheet.records[0]) == [
+        "study", "scenario", "setting", "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "margin",
+        "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",
+    ]  # fmt: skip
+    ranks = verdicts.ranks(found, "study")
+    assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4"), ("none", "5")]
+    (line,) = verdicts.resolution(found, "study").lines
+    assert [cell.text for cell in line.cells][-4:] == [
+        "0.060 (0.000)",
+        "0.015 (0.000)",
+        "0.004 (0.000)",
+        "0.015 (0.000)",
+    ]
+
+
+def test_the_headline_starts_with_the_verdicts(found, tmp_path):
+    entry = written(tmp_path, found, PLACE)
+    cases = [case("s", name) for name in found.verdicts[PLACE]]
+    order = {"title": "Study s", "cases": cases, "comparisons": [entry]}
+    text = headline.text(Numbers([q(one, 0.9) for one in cases], cases), order)
+    blocks = text.split("\n\n")
+    assert blocks[1].startswith("Verdicts, at an error rate of 5 %")
+    assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
+    assert blocks[2].splitlines()[2].split()[:3] == ["x", "told", "50"]
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path):
+    entry = written(tmp_path, found, PLACE)
+    again = decisions.read([entry])
+    assert again.verdict(PLACE, "x")["share_closed"] == 0.5
+    assert again.shown(PLACE, "x")["metric"] == "advantage"
+    (tmp_path / "ranks.csv").write_text("metric,method\na,b\n")
+    with pytest.raises(ArtifactError, match=r"ranks\.csv: the columns are not metric, method, distance"):
+        decisions.read([entry])
+
+
+def test_the_figures_show_every_method_that_is_judged(found):
+    (axis,) = _verdicts.draw(found).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
+    assert "none itself is not told from retraining" in [text.get_text() for text in axis.texts]
+    (axis,) = _resolution.draw(found).axes
+    line = axis.lines[0]
+    assert list(line.get_ydata()) == pytest.approx([1.2, 0.3, 0.075])
+    assert line.get_xdata()[1] / line.get_xdata()[0] == pytest.approx(4)
+    nothing = decisions.Decisions()
+    assert len(_verdicts.draw(nothing).axes) == len(_resolution.draw(nothing).axes) == 1
