@@ -126,7 +126,6 @@ class StudyFile(Settings):
     bootstrap: int = Field(1000, ge=100)
     limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     margins: Margins = Margins()
-    limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
@@ -193,7 +192,6 @@ class Study:
     bootstrap: int
     limit: int
     margins: Margins
-    limit: int
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]
     figures: dict[str, Figure]
