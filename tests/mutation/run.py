@@ -113,9 +113,9 @@ def tested(tree: Path, tests: list[str]) -> str:
 
 def equivalent() -> set[tuple[str, str, str]]:
     """Mutants that nobody can tell from the code: (file, line before, line after)."""
-    lines = (Path(__file__).parent / "equivalent.txt").read_text().splitlines()
-    blocks = [line for line in lines if line.strip() and not line.startswith("#")]
-    return {tuple(part.strip() for part in blocks[i : i + 3]) for i in range(0, len(blocks), 4)}
+    text = (Path(__file__).parent / "equivalent.txt").read_text()
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return {tuple(lines[i : i + 3]) for i in range(0, len(lines), 4)}
 
 
 def main() -> int:

@@ -1,5 +1,7 @@
 """Verdicts: Holm's correction, equivalence, the order of classes, shares closed; and their error rates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,13 @@ def test_one_deciding_metric_that_fails_is_enough():
     assert found.verdict == "undecided"
     assert found.note.endswith("efficacy")
     assert verdict(distance(0.0), distance(np.nan, p=np.nan, metric="unknown")).verdict == "undecided"
+
+
+def test_the_distance_that_goes_furthest_speaks_on_either_side():
+    near, far = distance(0.04, 0.03, p=0.4, metric="near"), distance(-0.1, 0.08, p=0.4, metric="far")
+    assert verdict(near, far).shown == 1
+    assert verdict(far, near).shown == 0
+    assert verdict(replace(far, inner=(0.0, 0.01)), near).shown == 1
 
 
 def test_the_most_significant_side_speaks_and_the_other_is_named():

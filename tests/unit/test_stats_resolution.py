@@ -33,6 +33,13 @@ def test_components_are_those_of_the_world():
     np.testing.assert_allclose(found["pair_noise"], (0.4**2 / shown + anew) * 160, rtol=0.1)
 
 
+def test_two_models_of_a_split_tell_the_noise_of_one():
+    world = World(truth=(0.1,), pairs=20, models=2, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
+    np.testing.assert_allclose(
+        mean_components(world, audits=20)["model_noise"], 0.5**2 / 4 * 160 / world.asked, rtol=0.25
+    )
+
+
 def test_errors_of_components_add_up_to_the_measured_one():
     read = World(truth=(0.1,), pairs=12, model=0.1, pair=0.2).read(np.random.default_rng(1))
     of = resolution.components(distances=read)[0]
