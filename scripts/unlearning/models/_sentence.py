@@ -7,22 +7,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig
 
+from unlearning.models._bag import mean
 from unlearning.models._passage import undropped
-
-
-class Bag(nn.Module):
-    """The mean of the tokens' vectors through one hidden layer."""
-
-    head = "output"
-
-    def __init__(self, vocabulary: int, width: int, classes: int) -> None:
-        super().__init__()
-        self.vocabulary = vocabulary
-        self.tokens, self.hidden = nn.Embedding(vocabulary, width), nn.Linear(width, width)
-        self.output = nn.Linear(width, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.output(self.hidden(mean(self.tokens(x.clamp_min(0).long()), x)).relu())
 
 
 class Encoder(nn.Module):
@@ -40,12 +26,6 @@ class Encoder(nn.Module):
         blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
         states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state
         return self.output(mean(states, x))
-
-
-def mean(states: Tensor, x: Tensor) -> Tensor:
-    """Mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are no padding."""
-    real = (x >= 0).to(states.dtype).unsqueeze(-1)
-    return (states * real).sum(1) / real.sum(1).clamp_min(1)
 
 
 def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:

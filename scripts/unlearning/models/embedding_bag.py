@@ -20,7 +20,7 @@ class Options(Settings):
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
     """Token vectors, their mean over all but padding, Linear, ReLU, Linear. Raises ValueError for other samples."""
-    from unlearning.models._sentence import Bag
+    from unlearning.models._bag import Bag
 
     if len(shape) != 1:
         raise ValueError(f"embedding_bag needs tokens [length], not samples of shape {tuple(shape)}")
