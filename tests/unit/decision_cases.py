@@ -66,3 +66,11 @@ def written(folder, found, where):
     paths = {name: str(folder / f"{name}.csv") for name in content}
     methods = list(found.verdicts[where])
     return {"scenario": where[0], "setting": where[1], "methods": methods, "made": {m: [] for m in methods}, **paths}
+
+
+#: References as they must be.
+GOOD = (
+    rows("none", "told", 0.4, against=""),
+    rows("retrain", "as_retrained", 0.0, p=1.0, share=1.0),
+    rows("retrain_control", "as_retrained", 0.01, p=1.0, share=1.0),
+)

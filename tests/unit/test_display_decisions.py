@@ -2,7 +2,7 @@
 
 import pytest
 
-from decision_cases import made, need, rows, written
+from decision_cases import GOOD, made, need, rows, written
 from display_cases import NAN, REASON, case, q, study
 from unlearning.artifacts.files import ArtifactError
 from unlearning.display import decisions
@@ -12,11 +12,6 @@ from unlearning.display.page import sentences
 from unlearning.display.tables import headline, verdicts
 
 PLACE = ("s", "")
-GOOD = (
-    rows("none", "told", 0.4, against=""),
-    rows("retrain", "as_retrained", 0.0, p=1.0, share=1.0),
-    rows("retrain_control", "as_retrained", 0.01, p=1.0, share=1.0),
-)
 
 
 def said(line, *others, **more):
@@ -56,13 +51,13 @@ def test_what_would_decide_is_said_with_its_cost():
     needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
     text, tone = said(line, needs=needs, spent=1800.0)
     assert "undecided: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
-    assert text.endswith("test accuracy; to decide: about 12 pairs, which takes about 1 h more")
+    assert text.endswith("test accuracy; to decide: about 12 pairs, which takes about 60 min more")
     assert tone == ""
 
 
 def test_distances_on_other_scales_are_read_as_factors():
     log = rows("x", "told", 0.7, 0.1, metric="efficacy", attack="", scale="log")
-    assert "2.0 [1.8, 2.2] times retraining's" in said(log)[0]
+    assert "2.01 [1.82, 2.23] times retraining's" in said(log)[0]
     ratio = rows("x", "told", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
     assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in said(ratio)[0]
     (_, (own, *_)) = rows("x", "told", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)

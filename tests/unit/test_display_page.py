@@ -10,15 +10,18 @@ import pytest
 import yaml
 from markupsafe import escape
 
+from decision_cases import GOOD, made, written
+from decision_cases import rows as rows_of
 from display_cases import REASON, case, q, study
 from unlearning.artifacts import tables
 from unlearning.artifacts.files import write_json, write_spec
 from unlearning.comparisons.meta import evaluate
 from unlearning.display import naming, style
-from unlearning.display.figures import _meta, quality
+from unlearning.display.decisions import Decisions
+from unlearning.display.figures import _meta, _resolution, _verdicts, quality
 from unlearning.display.lookup import Numbers
 from unlearning.display.page import dag, page
-from unlearning.display.tables import cost, formats, grid
+from unlearning.display.tables import cost, formats, grid, verdicts
 from unlearning.display.tables import meta as worth
 from unlearning.study import reading
 from unlearning.workflow import parameters, plan
@@ -92,11 +95,22 @@ def rendered(tmp_path_factory):
     formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
     style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
     files |= {f"meta.{kind}": path for kind, path in some.items()}
+    judged = made(("plain", ""), *GOOD, rows_of("scrub", "told", 0.2, share=0.5))
+    for i, name in enumerate(("verdicts", "ranks", "resolution")):
+        some = {kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")}
+        sheet = (verdicts.verdicts, verdicts.ranks, verdicts.resolution)[i](judged, "s")
+        formats.write([sheet], **some)
+        files |= {f"{name}.{kind}": path for kind, path in some.items()}
+    for name, drawn in (("verdicts", _verdicts), ("resolution", _resolution)):
+        some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
+        style.save(drawn.draw(judged), **some)
+        files |= {f"{name}.{kind}": path for kind, path in some.items()}
+    comparison = {"study": NASTY, "comparisons": [written(folder / "judged", judged, ("plain", ""))]}
     captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
     scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
                 "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
     scenarios = [scenario, {**scenario, "scenario": NASTY, "recipe": {"lr": 0.2}}]
-    order = {"study": NASTY, "command": "snakemake --cores 1", "seed": 3,
+    order = {"study": NASTY, "verdicts": comparison, "command": "snakemake --cores 1", "seed": 3,
              "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
              "tables": [table], "figures": [figure], "captions": captions,
              "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
@@ -151,7 +165,7 @@ def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
     words = " ".join("".join(seen.text).split())
     assert REASON in words
     assert "neggrad failed, so there is no number." in words
-    assert "ssd Q 0.60 [0.57, 0.63], changed nothing, its models are those it was given." in words
+    assert "ssd changed nothing, its models are those it was given." in words
     assert "scrub Q 0.95 [0.92, 0.98], better than none; it cannot be told from the retrain control." in words
 
 
@@ -190,10 +204,10 @@ def test_the_first_screen_says_what_the_page_tells_and_what_its_signs_mean(rende
     text = " ".join(" ".join(shown.text).split())
     start = text[: text.index("What the metrics are worth")]
     assert "This page says how well 6 unlearning methods made models forget samples" in start
-    assert "between two references: retraining" in start
-    for sign in ("better than none, and not told from retraining", "in between, or undecided", "not told from none"):
+    assert "says how often it may be wrong" in start
+    for sign in ("as retrained, within the margin", "told from retraining, better than none", "over-unlearned"):
         assert sign in start
-    order = [rendered[0].index(f'id="{name}"') for name in ("summary", "metrics", "numbers", "figures", "cost")]
+    order = [rendered[0].index(f'id="{name}"') for name in ("summary", "verdicts", "metrics", "numbers", "cost")]
     assert order == sorted(order)
 
 
@@ -207,13 +221,21 @@ def test_measures_of_measures_stand_on_the_page_with_their_drawing(rendered):
 
 def test_one_sentence_covers_the_settings_of_an_axis():
     cases = [case("s", name, {"size": size}) for size in ("4", "8", "16") for name in ("none", "x", "retrain")]
-    level = {"none": 0.6, "retrain": 0.98}
-    rows = [q(one, level.get(one["method"], 0.61 if one["setting"] == "size=16" else 0.97)) for one in cases]
-    (one,) = page.summary(Numbers(rows, cases))
-    assert [line["text"] for line in one["verdicts"]] == [
-        "at size = 4, 8: better than none; it cannot be told from retraining; "
-        "at size = 16: below retraining; it cannot be told from none"
-    ]
+    same, other = (
+        rows_of("x", "told", 0.4, share=share, against=told) for share, told in ((0.5, "better"), (0, "like"))
+    )
+    found = Decisions()
+    for size, line in (("4", same), ("8", same), ("16", other)):
+        one = made(("s", f"size={size}"), *GOOD, line)
+        found.verdicts |= one.verdicts
+        found.distances |= one.distances
+    (one,) = page.summary(Numbers([q(one, 0.9) for one in cases], cases), found)
+    (line,) = one["verdicts"]
+    by = "told from retraining: advantage (kde, trained) 0.40 [0.38, 0.42], p < 10⁻⁶"
+    assert line["text"] == (
+        f"at size = 4, 8: {by}; removes 50 % [40, 60] of what doing nothing leaves; "
+        f"at size = 16: {by}; not told from doing nothing"
+    )
 
 
 def test_options_of_a_method_differ_only_among_scenarios_that_use_it():
