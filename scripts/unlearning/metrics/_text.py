@@ -36,8 +36,8 @@ def nll(logits: np.ndarray) -> np.ndarray:
 
 
 def compared_files(case: Case) -> list[str] | None:
-    """The logits of retrained models that this method did not make itself; None if there are none, or they failed or diverged:
-    that is no fault of this method."""
+    """The logits of retrained models that this method did not make itself; None if there are none, or they failed or
+    diverged: that is no fault of this method."""
     try:
         if case.compared is None:
             return None
