@@ -54,7 +54,10 @@ def test_what_new_writes_is_sound(capsys):
     assert end.value.code == 0
     said = capsys.readouterr().out
     assert "mine.yaml is sound: study mine, 2 scenarios." in said
-    assert "28 jobs (2 data, 2 splits, 2 train, 6 unlearn, 8 attack, 8 metrics), of which 0 are done" in said
+    assert (
+        "30 jobs (2 data, 2 splits, 2 train, 6 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
+        in said
+    )
 
 
 def test_a_method_is_tried_and_told_where_it_fails(capsys):

@@ -33,7 +33,11 @@ SCRIPTS = {
     "train": ("train/*", ("data", "splits"), ("models", "logits")),
     "unlearn": ("unlearn/*-finetune-*", ("data", "splits", "trained"), ("models", "logits")),
     "attack": ("attack/*-finetune-*", ("data", "splits", "originals", "unlearned"), ("scores",)),
-    "metrics": ("metrics/*-finetune-*", ("data", "splits", "originals", "unlearned", "scores"), ("metrics",)),
+    "metrics": (
+        "metrics/*-finetune-*",
+        ("data", "splits", "originals", "unlearned", "scores"),
+        ("metrics", "contributions"),
+    ),
 }
 READ = pytest.mark.parametrize(
     ("artifact", "script"),
