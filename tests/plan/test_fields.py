@@ -178,7 +178,7 @@ def test_a_metric_that_reads_gradients_trains_again():
 def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():
     base = planned(BASE)
     asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"relearn": {"steps": 8}}}}))
-    assert set(rebuilt(base, asked)) == {"relearn", "metrics"}
+    assert set(rebuilt(base, asked)) == {"relearn", "metrics", "comparisons"}
     batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
     assert len(asked.nodes["relearn"]) == batches * methods
     made = {case.method: asked.nodes["metrics"][Path(case.metrics).parent.name] for case in asked.cases}
