@@ -82,7 +82,7 @@ def place(finished, tmp_path_factory):
     tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
     place.write({**tiny, "defaults": {**tiny["defaults"], "methods": METHODS}})
     with chdir(place.folder):
-        assert asked() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2}
+        assert asked() == {"unlearn": 2 * batches(place), "attack": 2, "metrics": 2, "comparisons": 1}
     place.run()
     return place
 
@@ -134,7 +134,7 @@ def test_an_edit_of_either_file_runs_this_method_again_and_no_other(place, monke
         path = Path("../mine", name)
         text = path.read_text()
         path.write_text(text.replace(old, new))
-        assert asked() == {"unlearn": batches(place), "attack": 1, "metrics": 1}, name
+        assert asked() == {"unlearn": batches(place), "attack": 1, "metrics": 1, "comparisons": 1}, name
         path.write_text(f"# a comment\n{text}")
         assert asked() == {}, name
         path.write_text(text)
