@@ -184,7 +184,13 @@ def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
     assert number(found, "none", "phi_gap") > number(found, "retrain", "phi_gap")
     assert "φ gap" in (folder / "results/my_metric/headline.txt").read_text(encoding="utf-8")
     follow(DOCS / "add_a_figure.md", folder)
-    assert {path.stem for path in folder.glob("results/my_figures/figures/*.svg")} == {"quality", "sides", "meta", "resolution", "verdicts"}
+    assert {path.stem for path in folder.glob("results/my_figures/figures/*.svg")} == {
+        "quality",
+        "sides",
+        "meta",
+        "resolution",
+        "verdicts",
+    }
     assert sorted(folder.glob("results/train/*")) == trained
 
 
