@@ -47,6 +47,7 @@ ASKED = {
     "rule_train": ("gpu", 1, 8000, 240),
     "rule_unlearn": ("gpu", 1, 8000, 240),
     "rule_score": ("cpu", 0, 4000, 60),  # three attacks and three metrics, ten minutes each, one after the other
+    "rule_comparisons": ("cpu", 0, 8000, 60),
 }
 
 
@@ -168,7 +169,8 @@ def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time(slurm, loc
         hold.unlink()
     assert unfinished.contents() == local.contents()
     assert history(slurm, job) == [
-        ("rule_unlearn", "CANCELLED"), ("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")
+        ("rule_unlearn", "CANCELLED"), ("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED"),
+        ("rule_comparisons", "COMPLETED"),
     ]  # fmt: skip
     again = next(one for one in slurm.jobs() if int(one["JobId"]) > int(job))
     assert asked(again) == ("gpu", 1, 2 * 8000, 2 * 240)
@@ -183,7 +185,7 @@ def test_a_job_whose_node_goes_down_runs_again_when_it_is_back(slurm, local, unf
         slurm.until(lambda: state(slurm, job) == ("RUNNING", "1"), "the job runs again")
         hold.unlink()
     assert unfinished.contents() == local.contents()
-    assert history(slurm, job) == [("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")]
+    assert history(slurm, job) == [(f"rule_{name}", "COMPLETED") for name in ("unlearn", "score", "comparisons")]
 
 
 def test_a_run_outlives_the_controller(slurm, local, unfinished):
@@ -198,4 +200,4 @@ def test_a_run_outlives_the_controller(slurm, local, unfinished):
         slurm.start_controller()
         hold.unlink()
     assert unfinished.contents() == local.contents()
-    assert history(slurm, job) == [("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED")]
+    assert history(slurm, job) == [(f"rule_{name}", "COMPLETED") for name in ("unlearn", "score", "comparisons")]

@@ -6,6 +6,7 @@ more, until a run is long enough to be measured. Writes nothing.
 
 import time
 from collections.abc import Callable
+from math import ceil
 
 import numpy as np
 import torch
@@ -13,11 +14,15 @@ import torch
 from unlearning.bank.bank import Bank
 from unlearning.bank.streams import Rows
 from unlearning.plugins import registry
+from unlearning.plugins.settings import Settings
 from unlearning.workflow.job_sizes import Draws
 from unlearning.workflow.open_bank import device, gradient_norms, open_bank
 
 #: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
 ENOUGH, FIRST, GROWTH = 0.3, 4, 4
+
+#: Times ENOUGH after which a run ends that has not yet read a whole batch of each set.
+PATIENCE = 30
 
 #: Models that train at once on a GPU, if a job has as many.
 TOGETHER = 8
@@ -34,7 +39,11 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
         step = per_row(_training(everything), bank, len(everything), bank.recipe.epochs)
     else:
         try:
-            step = per_row(_method(node, forget, retain), bank, len(everything))
+            options, run = _method(node, forget, retain)
+            # With less than a batch of each set, a method that steps on both reads more of the larger one than in whole.
+            batch = getattr(options, "batch_size", FIRST)
+            least = ceil(batch * len(everything) / max(min(len(forget), len(retain)), 1))
+            step = per_row(run, bank, len(everything), least=least)
         except Exception as error:
             note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
             step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
@@ -47,13 +56,13 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
 
 
-def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1) -> float:
+def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1, least: int = FIRST) -> float:
     """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
-    they are many in whole ``epochs``, so many times."""
+    they are many in whole ``epochs``, so many times. A run reads ``least`` rows, unless that takes too long."""
     count = min(FIRST, rows)
     timed(run, bank, count)  # The first run includes one-time costs.
     spent = timed(run, bank, count)
-    while spent < ENOUGH and count < rows * epochs:
+    while (spent < ENOUGH or (count < least and spent < PATIENCE * ENOUGH)) and count < rows * epochs:
         count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
         spent = timed(run, bank, count)
     return spent / count / len(bank)
@@ -114,8 +123,9 @@ def _training(rows: Rows) -> Callable[[Bank, int], None]:
     return run
 
 
-def _method(node: dict, forget: Rows, retain: Rows) -> Callable[[Bank, int], None]:
-    """The method on about so many rows of both sets together, in the proportion of its jobs."""
+def _method(node: dict, forget: Rows, retain: Rows) -> tuple[Settings, Callable[[Bank, int], None]]:
+    """The method's options, and the method on about so many rows of both sets together, in the proportion of its
+    jobs."""
     method = registry.load("methods", node["settings"]["method"], node["place"].get("method_file"))
     options = method.Options(**node["settings"]["method_options"])
     whole = len(forget) + len(retain)
@@ -125,4 +135,4 @@ def _method(node: dict, forget: Rows, retain: Rows) -> Callable[[Bank, int], Non
         few = (cut(of, max(round(rows / whole * len(of)), 2)) for of in (forget, retain))
         method.unlearn(bank, next(few), next(few), options)
 
-    return run
+    return options, run
