@@ -22,6 +22,7 @@ def draw(found: Decisions):
         for metric in sorted(deciding):
             own = [row for row in found.resolution[where] if row["metric"] == metric]
             plans = [row for row in own if row["method"] == spokesman(own) and row["what"] in ("today", "pairs")]
+            plans = [row for row in plans if row["half_width"] > 0]  # models that do not differ show no width
             if not spent or not plans:
                 continue
             hours = [spent * row["times"] for row in plans]
