@@ -95,11 +95,11 @@ def classify(
     ``deciding``, its distances by every deciding metric, with ``p_holm``, their p-values adjusted over all methods and
     metrics of the scenario; ``utility``, what models lost in worth against retraining by retain and test; ``failed``,
     why there is nothing to judge. In this order: *failed*; *broken*, a loss with its whole interval above its
-    ``broken``; *as_retrained*, every distance and every gap within its margin (an intersection–union test, Berger 1982: each at
-    level α, no correction over metrics); *told* or *over_unlearned*, the distance with the least p_holm ≤ α on the
-    near or on the far side; else *undecided*. A distance that is told and within its margin is both; its verdict is
-    *as_retrained* and the note says the other. Raises ValueError where there is no deciding distance or p-values are
-    not one for each.
+    ``broken``; *as_retrained*, every distance and every gap within its margin (an intersection–union test, Berger
+    1982: each at level α, no correction over metrics); *told* or *over_unlearned*, the distance with the least
+    p_holm ≤ α on the near or on the far side; else *undecided*. A distance that is told and within its margin is both;
+    its verdict is *as_retrained* and the note says the other. Raises ValueError where there is no deciding distance or
+    p-values are not one for each.
     """
     if not deciding or len(p_holm) != len(deciding):
         raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
