@@ -271,7 +271,7 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
 
 
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
-    """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it, of ``score`` float64 [models, columns
+    """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it; ``score`` float64 [models, columns
     of the game]."""
     n, found = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
     if isinstance(found, str):

@@ -131,7 +131,7 @@ def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr
     models = len(score)
     whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
     influence = models * whole.influence.reshape(score.shape)
-    imagined = np.repeat(whole.imagined, models, axis=0)
+    imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
     own = influence.sum(axis=1)
     part = crossed.Part(whole.value + own - own.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
