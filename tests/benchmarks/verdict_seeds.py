@@ -66,7 +66,7 @@ def run(seed: int, work: Path) -> list[dict]:
     with (folder / "log.txt").open("w") as log:
         subprocess.run(
             [sys.executable, "-m", "snakemake", "-s", ROOT / "Snakefile", "--directory", folder, "--cores", "1",
-             "--configfile", file, table.relative_to(folder)],
+             table.relative_to(folder), "--configfile", file],
             check=True, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
     with table.open(newline="", encoding="utf-8") as lines:

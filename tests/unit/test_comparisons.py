@@ -269,6 +269,27 @@ def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
     assert planning.pool_size(units=4, asked=10, distinct=10) == pytest.approx(10)
 
 
+def test_a_pilot_foretells_the_half_width_of_any_study():
+    """From what the file keeps: the rows that are in it, and what a study of other models and pairs then gives."""
+    rng, truth = np.random.default_rng(15), {"none": (0.3, 0.2), "retrain": (0.0, 0.0)}
+
+    def rows(pairs: int, models: int):
+        parts = scenario(rng, truth, pairs=pairs, models=models, samples=2000)
+        found, _ = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()})
+        return [row for row in found.resolution if row["method"] == "retrain"]
+
+    pilot = rows(4, 2)
+    for what, times in (("pairs", 4.0), ("models", 2.0)):
+        kept = next(row for row in pilot if (row["what"], row["times"]) == (what, times))
+        found = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, what: times})
+        assert (found["units"], found["models"], found["samples"]) == (kept["units"], kept["models"], kept["samples"])
+        assert found["half_width"] == pytest.approx(kept["half_width"], rel=0.05)
+        assert found["least_distance"] == pytest.approx(kept["least_distance"], rel=0.05)
+    foretold = [planning.foretold(rows(4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(8)]
+    given = [rows(12, 4)[0]["half_width"] for _ in range(4)]
+    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
+
+
 def test_a_pilot_foretells_the_half_width_of_a_larger_study():
     """Four times as many pairs: the mean of what pilots foretell is within a fifth of what larger studies give."""
     rng, studies = np.random.default_rng(8), 10
