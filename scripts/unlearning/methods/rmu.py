@@ -18,9 +18,10 @@ class Options(Optimiser):
     units and over the scored tokens.
 
     h is what block ``layer`` of a language model puts out (the last one after the final norm), counted from 1 (None:
-    the middle one, rounded up), so that only weights up to there move; of any other model, its logits. u is uniform on [0, 1)^d, scaled to length 1, and
-    drawn by each model's seed. As configured by OpenUnlearning: steering 2, α 1, AdamW 1e-5, weight decay .01, 10
-    epochs, batches of 32. Li et al. train three layers' output weights only, with steering 6.5 and α 1200.
+    the middle one, rounded up), so that only weights up to there move; of any other model, its logits. u is uniform on
+    [0, 1)^d, scaled to length 1, and drawn by each model's seed. As configured by OpenUnlearning: steering 2, α 1,
+    AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. Li et al. train three layers' output weights only, with
+    steering 6.5 and α 1200.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
