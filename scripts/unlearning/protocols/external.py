@@ -65,6 +65,11 @@ def methods(options: Options, named: list[str]) -> list[str]:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
             raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
+    for name in own:
+        places = [root / name / "target", *([root / "target"] if len(own) == 1 else [])]
+        if not any(place.is_dir() for place in places):
+            wanted = "it must hold logits.npy of the models after unlearning, and who saw what"
+            raise ValueError(f"{places[-1]}: there is no such folder; {wanted}")
     found = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
     return [*(name for name in found if name == "none"), *own, *(name for name in found if name != "none")]
 

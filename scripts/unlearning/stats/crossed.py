@@ -181,10 +181,10 @@ def joint_half_widths(
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Each statistic, a rate, with its own interval in [``low``, 1]; ``n`` counts samples."""
+    """Each statistic, a rate, with its own interval, all in [``low``, 1]; ``n`` counts samples."""
     note = annotated(reading, note)
     return [
-        stats.Estimate(float(v), max(float(v - h), low), min(float(v + h), 1.0), n, note)
+        stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
         for v, h in zip(reading.value, half_widths(reading), strict=True)
     ]
 
