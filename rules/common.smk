@@ -30,7 +30,7 @@ def place(stage):
 
 # The systems of evaluation in this study, each a study of its own, made of the same nodes.
 SYSTEMS = {
-    system: f"{STUDY}_{system}" for system in map(reading.system, PLAN.study.scenarios)
+    system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)
 }
 
 

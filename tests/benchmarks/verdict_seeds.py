@@ -18,7 +18,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = ("text", "halves")  # halves only choose the samples of memorised
-REFERENCES = ("none", "retrain", "retrain_control")
+BASELINES = ("none", "retrain", "retrain_control")
 COLUMNS = ("seed", "scenario", "setting", "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "p_holm",
            "wrong")  # fmt: skip
 NOTE = """
@@ -91,12 +91,12 @@ def written(rows: list[dict], to: Path) -> None:
         table.writerows(rows)
     seeds = sorted({int(row["seed"]) for row in rows})
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
-    heads = [f"{name.replace('_', ' ')}: {what}" for name in REFERENCES for what in ("told", "as retrained")]
+    heads = [f"{name.replace('_', ' ')}: {what}" for name in BASELINES for what in ("told", "as retrained")]
     lines = [["scenario", "setting", *heads[:1], *heads[2:]]]
     lines.append(["---"] * len(lines[0]))
     for place in places:
         cells = []
-        for name in REFERENCES:
+        for name in BASELINES:
             own = [row for row in rows if (row["scenario"], row["setting"], row["method"]) == (*place, name)]
             cells.append(f"{sum(map(told, own))} of {len(own)}")
             cells.append(f"{sum(row['verdict'] == 'as_retrained' for row in own)} of {len(own)}")

@@ -82,7 +82,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
         columns = np.flatnonzero(rows.any(axis=0))
         if rows.any(axis=1).all():
             hit = (guess == answers)[:, columns] * 1.0
-            part = crossed.part(value=hit, weight=rows[:, columns] * 1.0)
+            part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
             found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
     return found
 

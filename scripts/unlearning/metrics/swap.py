@@ -183,10 +183,12 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
         if key[0] != "random":
             way = _direction.familiar(score=score, phi=phi, asked=asked) if key[1] == "unlearned" else 1
             part = _game.advantage(rules, decision)
-            parts["/".join(key)] = crossed.Part(way * part.value, way * part.influence, way * part.imagined)
+            parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
     if not parts:
         return {}
-    arrays = {name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.Part.__annotations__}
+    arrays = {
+        name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.PerModel.__annotations__
+    }
     places = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {"advantage": Contribution(tuple(parts), **arrays, **places, standard=DECIDES["advantage"])}
 
@@ -254,7 +256,7 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         return [row(attack=name, metric=metric, setting=s, estimate=nothing) for metric, s in keys]
     sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
 
-    def read(part: crossed.Part, pair: int | None = None) -> stats.Estimate:
+    def read(part: crossed.PerModel, pair: int | None = None) -> stats.Estimate:
         reduced = crossed.combine([part], split=rules.split)
         count = n if pair is None else _game.samples(rules, pair)
         return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]

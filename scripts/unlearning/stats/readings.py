@@ -32,12 +32,12 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
         nothing = stats.empty(n=n, note=sides)
         return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
     score, positive, negative = sides
-    parts = [
+    statistics = [
         balanced_accuracy(score > 0, positive, negative),
         separation.auc(score=score, positive=positive, negative=negative),
     ]
     tpr = {tpr_name(level): mean_tpr(score, positive, negative, fpr=level, n=n) for level in fpr}
-    return {**dict(zip(("accuracy", "auc"), over_models(parts, n=n), strict=True)), **tpr}
+    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n), strict=True)), **tpr}
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
@@ -67,23 +67,23 @@ def tpr_name(fpr: float) -> str:
     return f"tpr_at_{100 * fpr:g}pct_fpr"
 
 
-def over_models(parts: Sequence[crossed.Part], *, n: int) -> list[stats.Estimate]:
+def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats.Estimate]:
     """Means over models of statistics of [models, samples], with intervals over samples and over models."""
-    models = len(parts[0].value)
-    reading = crossed.read(crossed.combine(parts, split=np.arange(models)), share=np.full(models, 1 / models))
+    models = len(statistics[0].value)
+    reading = crossed.read(crossed.combine(statistics, split=np.arange(models)), share=np.full(models, 1 / models))
     return crossed.estimates(reading, n=n)
 
 
-def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.Part:
+def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
     """½(TPR + TNR) of each model; on equal sides the share of right answers.
 
     ``said`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
     """
     advantage = crossed.difference(
-        crossed.part(value=said.astype(np.float64), weight=positive),
-        crossed.part(value=said.astype(np.float64), weight=negative),
+        crossed.per_model(value=said.astype(np.float64), weight=positive),
+        crossed.per_model(value=said.astype(np.float64), weight=negative),
     )
-    return crossed.Part((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
+    return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
 
 def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
@@ -103,7 +103,7 @@ OPTIMISM = 0.005
 class Tpr:
     """The TPR of each model as a ``part``, how much too high their mean reads (``optimism``), and how it was read."""
 
-    part: crossed.Part
+    part: crossed.PerModel
     optimism: float
     note: str
 
@@ -133,7 +133,7 @@ def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr
     influence = models * whole.influence.reshape(score.shape)
     imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
     own = influence.sum(axis=1)
-    part = crossed.Part(whole.value + own - own.mean(), influence, imagined)
+    part = crossed.PerModel(whole.value + own - own.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
     return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, every)))))
 

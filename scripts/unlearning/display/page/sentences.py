@@ -33,7 +33,7 @@ class Verdict:
 
 def methods(numbers: Numbers, found: Decisions) -> list[Verdict]:
     """A verdict on every method that is no reference, in study order."""
-    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.REFERENCES]
+    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
 
 
 def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:

@@ -50,11 +50,11 @@ def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bo
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
-        Entry("" if method in naming.REFERENCES else decisions.share(row)),
+        Entry("" if method in naming.BASELINES else decisions.share(row)),
         _distance(shown),
         Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
         Entry(p.removeprefix("p ").removeprefix("= ")),
-        Entry("" if method in naming.REFERENCES else row["against_none"]),
+        Entry("" if method in naming.BASELINES else row["against_none"]),
         *(_gap(own, role) for role in ("retain", "test")),
     )  # fmt: skip
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
@@ -108,7 +108,7 @@ def along(found: Decisions, places: list[Place]) -> Sheet:
         cells = []
         for where in places:
             row = found.verdict(where, method)
-            share = row and method not in naming.REFERENCES and decisions.share(row).split(" [")[0]
+            share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
             cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
         lines.append(Line(naming.method(method), tuple(cells)))
     heads = tuple(Head(naming.setting(setting)) for _, setting in places)
