@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import numpy as np
@@ -44,9 +45,9 @@ def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], t
 
 
 def damaged(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
-    """A try of a study with faults: it is read and planned."""
-    text = Path(asked.study).read_text(encoding="utf-8")
-    return lambda rng, number: studies.attempt(text, rng)
+    """A try of a study with faults: it is read and planned; the ways to give it take turns."""
+    text, ways = Path(asked.study).read_text(encoding="utf-8"), list(studies.WAYS)
+    return lambda rng, number: studies.attempt(text, rng, ways[number % len(ways)])
 
 
 def _whole(asked: argparse.Namespace) -> tuple[surroundings.Workplace, dict[str, bytes]]:

@@ -21,6 +21,7 @@ PROTOCOL = Protocol(
     ),
     attacked=True,
     counts=("pairs",),
+    figures=("quality", "pairs", "roc"),
 )  # fmt: skip
 
 
