@@ -7,6 +7,7 @@ from torch.func import functional_call
 
 from text_cases import bank, rows, unlearned
 from unlearning.methods import _tokens
+from unlearning.randomness.keyed import seed_of
 
 MODEL = 1
 
@@ -95,6 +96,16 @@ def satimp(z, z0, own):
     return -(p**2 * (1 - p) ** 3 * nll(z, own)).mean()
 
 
+def ce_u(z, z0, own):
+    """Of each token in turn: what the model says of all others, made to sum to one."""
+    loss = 0.0
+    for row, token in zip(z, own.tolist(), strict=True):
+        others = [v for v in range(len(row)) if v != token]
+        p = row.softmax(-1).detach()
+        loss = loss - sum(p[v] / p[others].sum() * row.log_softmax(-1)[v] for v in others)
+    return loss / len(own)
+
+
 LOSSES = {
     "graddiff": ({"gamma": 0.5, "alpha": 2.0}, [(-0.5, mean_nll, "forget"), (2.0, mean_nll, "retain")]),
     "graddiff-kl": ({"gamma": 0.5, "retain_loss": "kl"}, [(-0.5, mean_nll, "forget"), (1.0, kl, "retain")]),
@@ -110,6 +121,9 @@ LOSSES = {
     ),
     "undial": ({"beta": 2.0, "alpha": 0.3}, [(1.0, undial, "forget"), (0.3, mean_nll, "retain")]),
     "wga": ({"beta": 0.5, "gamma": 2.0}, [(2.0, wga, "forget"), (1.0, mean_nll, "retain")]),
+    "ce_u": ({"alpha": 0.3}, [(1.0, ce_u, "forget"), (0.3, mean_nll, "retain")]),
+    # The divergence from the teacher has no gradient at the teacher itself.
+    "scrub": ({"gamma": 0.8, "forget_batch_size": 100}, [(0.8, mean_nll, "retain")]),
     "satimp": ({"beta1": 2.0, "beta2": 3.0}, [(0.1, satimp, "forget"), (1.0, mean_nll, "retain")]),
 }  # fmt: skip
 
@@ -169,6 +183,89 @@ def test_a_task_vector_steps_back_by_what_more_training_learns(original):
         expected = original.parameters[name] - 0.5 * (forward.parameters[name] - original.parameters[name])
         torch.testing.assert_close(value, expected, rtol=0, atol=1e-12)
     assert np.all([(back.logits()[m, :6, 0] < original.logits()[m, :6, 0]).mean() > 0.5 for m in range(3)])
+
+
+def test_scrub_and_bad_teacher_distil_the_vocabulary(original):
+    written, (forget, retain) = Written(original), rows()
+    blank = original.copy()
+    blank.reset("bad_teacher")
+    written.reference = dict(blank.extract(MODEL).named_parameters())
+    # Of 6 + 14 samples in a step only the 6 follow the untrained teacher; the original itself has no gradient.
+    gradient = written.gradient(0.3 * written.per_sample(kl, written.forget))
+    plain = {"optimiser": "sgd", "weight_decay": 0.0}
+    after = unlearned(original, "bad_teacher", retain_share=1.0, **plain)
+    for name, value in after.parameters.items():
+        moved = original.parameters[name][MODEL] - value[MODEL]
+        torch.testing.assert_close(moved, gradient[name], rtol=1e-7, atol=1e-10)
+    # Scrub's second step away from the teacher: the first one, on retain, has left it.
+    near = unlearned(original, "scrub", gamma=0.1, alpha=0.0, forget_batch_size=100, **plain)
+    steps = {"gamma": 0.1, "alpha": 0.0, "forget_batch_size": 100, **plain, "epochs": 2, "msteps": 2}
+    far = unlearned(original, "scrub", **steps)
+    again = Written(near)
+    again.reference = dict(original.extract(MODEL).named_parameters())
+    away = again.gradient(again.per_sample(kl, again.forget))
+    between = near.extract(MODEL)
+    with torch.no_grad():
+        for name, value in between.named_parameters():
+            value += away[name]
+    last = Written(near)
+    last.leaves = {k: v.detach().requires_grad_() for k, v in between.named_parameters()}
+    kept = last.gradient(0.1 * last.per_sample(mean_nll, last.retain))
+    for name, value in far.parameters.items():
+        torch.testing.assert_close(value[MODEL], last.leaves[name] - kept[name], rtol=1e-7, atol=1e-9)
+    assert forget.index.shape[1] + retain.index.shape[1] == 20
+
+
+def test_ce_u_has_the_gradient_of_ascent_times_the_probability(original):
+    """∂/∂z of −Σ_v q_v log p_v, with q the prediction without token y, is p_y·(onehot(y) − q)."""
+    z = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    own = torch.tensor([3])
+    (gradient,) = torch.autograd.grad(ce_u(z[None], None, own), z)
+    p = z.detach().softmax(-1)
+    q = p.clone()
+    q[3] = 0
+    expected = p[3] * (torch.eye(7, dtype=torch.float64)[3] - q / q.sum())
+    torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_rmu_steers_the_states_of_one_layer(layer):
+    original = bank(layers=2, epochs=1)
+    plain = {"optimiser": "sgd", "weight_decay": 0.0}
+    after = unlearned(original, "rmu", layer=layer, steering=1.5, alpha=0.7, **plain)
+    model = original.extract(MODEL)
+    leaves = {k: v.clone().requires_grad_() for k, v in model.trunk.named_parameters()}
+    rng = torch.Generator().manual_seed(seed_of(original.seeds[MODEL], "rmu"))
+    u = torch.rand(12, generator=rng, dtype=torch.float64)
+    target = 1.5 * u / u.square().sum().sqrt()
+    forget, _ = rows()
+    total = 0.0
+    for row in original.x[forget.index[MODEL]]:
+        ids = torch.where(row < 0, ~row, row).long()[None]
+        states = functional_call(model.trunk, leaves, (), {"input_ids": ids, "output_hidden_states": True})
+        state = states.hidden_states[layer][0]
+        places = [t - 1 for t in range(1, len(row)) if row[t] >= 0]
+        total = total + sum((state[t] - target).square().sum() / 12 for t in places) / len(places)
+    total = total / len(forget.index[MODEL])  # the retained states have no gradient where they are the original's
+    found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    moved = {k.removeprefix("trunk."): original.parameters[k][MODEL] - v[MODEL] for k, v in after.parameters.items()}
+    for name, gradient in zip(leaves, found, strict=True):
+        expected = torch.zeros_like(moved[name]) if gradient is None else gradient
+        torch.testing.assert_close(moved[name], expected, rtol=1e-7, atol=1e-10)
+    assert any(value.abs().max() > 1e-6 for value in moved.values())
+    assert all(not moved[name].any() for name in moved if layer == 1 and name.startswith("h.1."))
+
+
+def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
+    gap = []
+    for alpha in (0.0, 10.0):
+        after = unlearned(original, "rmu", steering=5.0, alpha=alpha, optimiser="adam", lr=3e-3, epochs=10)
+        kept = rows()[1].index[MODEL]
+        states = [b.answers(MODEL, b.x[torch.from_numpy(kept)], "layer 1") for b in (original, after)]
+        gap.append(float((states[0] - states[1]).norm()))
+    assert gap[1] < 0.7 * gap[0]
+    with pytest.raises(ValueError, match="layer: the model has 1 of them, not 2"):
+        unlearned(original, "rmu", layer=2)
 
 
 def test_one_label_is_one_token(original):

@@ -1,5 +1,7 @@
 """A tiny language model on tiny passages, for tests."""
 
+import functools
+
 import numpy as np
 import torch
 
@@ -16,9 +18,9 @@ SEEDS = [3, 4, 5]
 torch.set_num_threads(1)
 
 
-def tiny():
-    """A GPT-2 of one layer, 12 wide, on passages of nine tokens."""
-    return gpt2.build(gpt2.Options(vocabulary=VOCABULARY, layers=1, width=12, heads=2), (LENGTH,), 2)
+def tiny(layers=1):
+    """A GPT-2, 12 wide, on passages of nine tokens."""
+    return gpt2.build(gpt2.Options(vocabulary=VOCABULARY, layers=layers, width=12, heads=2), (LENGTH,), 2)
 
 
 def passages(n=30, seed=0) -> np.ndarray:
@@ -29,11 +31,12 @@ def passages(n=30, seed=0) -> np.ndarray:
     return x
 
 
-def bank(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2) -> Bank:
+def bank(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2, layers=1) -> Bank:
     """Models trained for a few steps."""
     recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=epochs)
     x = passages()
-    made = Bank.create(tiny, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
+    build = functools.partial(tiny, layers)
+    made = Bank.create(build, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
     made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
     return made
 

@@ -58,7 +58,7 @@ class Models:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What models can answer with besides logits; a language model has "tokens" and "hidden"."""
+        """What models can answer with besides logits; a language model has "tokens" and "layer"."""
         return getattr(self.model, "readings", ())
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:

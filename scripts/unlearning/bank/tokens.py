@@ -31,9 +31,10 @@ def of(vocabulary: Tensor, x: Tensor) -> Tensor:
     logp = vocabulary.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
     own = logp.gather(-1, ids)
-    mean = (logp.exp() * logp).sum(-1)
+    p = logp.exp()
+    mean = (p * logp).sum(-1)
     # From deviations, which cannot cancel to a negative variance.
-    spread = (logp.exp() * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
+    spread = (p * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
     rank = (logp > own).sum(-1).to(logp.dtype)
     four = torch.stack([own[..., 0], mean, spread, rank], -1)
     return four.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()

@@ -10,13 +10,15 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
+from unlearning.methods import _tokens
 
 
 class Options(Optimiser):
     """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.
 
     Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code averages the
-    divergence over classes as well, a constant factor to which Adam is invariant.
+    divergence over classes as well, a constant factor to which Adam is invariant. Of a language model KL is that of
+    every scored token's prediction, mean over tokens.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
@@ -38,7 +40,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     forgotten = forgotten.to(bank.device)
 
     def loss(batch: Batch) -> Tensor:
-        lose = forgotten[batch.models].gather(1, batch.rows).unsqueeze(-1)
-        return distillation(batch.logits, torch.where(lose, incompetent(batch), competent(batch)), options.T)
+        lose = forgotten[batch.models].gather(1, batch.rows)
+        lose = lose.reshape(*lose.shape, *[1] * (batch.logits.ndim - 2))
+        teacher = torch.where(lose, incompetent(batch), competent(batch))
+        return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
 
-    bank.fit(Stream(forget + kept, loss=loss), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    mixed = Stream(forget + kept, loss=loss, reading=_tokens.reading(bank))
+    bank.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

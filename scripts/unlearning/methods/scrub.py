@@ -6,9 +6,10 @@ from pydantic import Field
 from torch import Tensor
 
 from unlearning.bank.bank import Bank
-from unlearning.bank.losses import cross_entropy, distillation
+from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
+from unlearning.methods import _tokens
 
 
 class Options(Optimiser):
@@ -18,6 +19,7 @@ class Options(Optimiser):
     Defaults of Naderloui et al. 2025 (Adam 5e-4, weight decay 5e-4, γ .99, α .1, T 1, 1 step of 5 epochs,
     batches of 64 and 16). Kurmanji et al.: SGD .9, T 4, and on large problems α .001, msteps 2 of 3 epochs,
     batches of 128 and 32; on small ones γ 1, α .5, msteps 3 of 5 to 10 epochs, batches of 32 and 16.
+    Of a language model CE and KL are those of every scored token's prediction, mean over tokens.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
@@ -34,13 +36,17 @@ class Options(Optimiser):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Alternate max steps on forget and min steps on retain."""
-    teacher = bank.frozen()
+    teacher, reading = bank.frozen(), _tokens.reading(bank)
 
     def distance(batch: Batch) -> Tensor:
-        return distillation(batch.logits, teacher(batch), options.T)
+        return _tokens.averaged(distillation(batch.logits, teacher(batch), options.T), batch)
 
     def hold(batch: Batch) -> Tensor:
-        return options.gamma * cross_entropy(batch.logits, batch.labels) + options.alpha * distance(batch)
+        return options.gamma * _tokens.averaged(_tokens.nll(batch), batch) + options.alpha * distance(batch)
 
-    away = Stream(forget, loss=distance, weight=-1.0, batch_size=options.forget_batch_size, epochs=options.msteps)
-    bank.fit(away, Stream(retain, loss=hold), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    away = Stream(
+        forget, loss=distance, weight=-1.0, batch_size=options.forget_batch_size, epochs=options.msteps,
+        reading=reading,
+    )  # fmt: skip
+    toward = Stream(retain, loss=hold, reading=reading)
+    bank.fit(away, toward, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -24,24 +24,25 @@ class Passage(nn.Module):
 
     ``forward`` maps x int [n, length] (marks as in `unlearning.data._tokens`) to logits [n, 2]; with ``reading``
     "tokens" to the logits of the whole vocabulary for every token but the first, [n, length − 1, vocabulary]; with
-    "hidden" to the states of the last layer, [n, length, width].
+    "layer k" to what block k of ``layers`` puts out, from 1, where these are predicted, [n, length − 1, width].
     """
 
-    readings = ("tokens", "hidden")
+    readings = ("tokens", "layer")
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.trunk, self.vocabulary = model.base_model, model.config.vocab_size
+        self.layers = model.config.num_hidden_layers
         tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
         self.output = None if tied else model.get_output_embeddings()
         self.head = None if tied else "output"
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         ids = torch.where(x < 0, ~x, x).long()
-        hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state
-        if reading == "hidden":
-            return hidden
-        hidden = hidden[:, :-1]
+        if reading is not None and reading.startswith("layer "):
+            states = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
+            return states[int(reading.removeprefix("layer "))][:, :-1]
+        hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
         if self.output is None:
             vocabulary = functional.linear(hidden, self.trunk.get_input_embeddings().weight)
         else:

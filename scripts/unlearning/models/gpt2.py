@@ -21,5 +21,6 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     config = GPT2Config(
         vocab_size=options.vocabulary, n_positions=shape[0], n_embd=options.width, n_layer=options.layers,
         n_head=options.heads, bos_token_id=None, eos_token_id=None,
+        activation_function="gelu_pytorch_tanh",  # the same function as gelu_new, in one kernel: a fifth of a step
     )  # fmt: skip
     return causal(config, shape, options.weights)
