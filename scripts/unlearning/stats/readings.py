@@ -103,7 +103,7 @@ OPTIMISM = 0.005
 class Tpr:
     """The TPR of each model as a ``part``, how much too high their mean reads (``optimism``), and how it was read."""
 
-    part: crossed.Part
+    part: crossed.PerModel
     optimism: float
     note: str
 
@@ -133,7 +133,7 @@ def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr
     influence = models * whole.influence.reshape(score.shape)
     imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
     own = influence.sum(axis=1)
-    part = crossed.Part(whole.value + own - own.mean(), influence, imagined)
+    part = crossed.PerModel(whole.value + own - own.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
     return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, every)))))
 
