@@ -15,7 +15,7 @@ from kills import AFTER, MARK, _differences, left
 from workplace import ROOT, WORKFLOW, Workplace
 
 #: Seconds until a run counts as hanging.
-PATIENCE = 300
+PATIENCE = 900
 
 
 @dataclass(frozen=True)
