@@ -22,6 +22,7 @@ PROTOCOL = Protocol(
     ),
     attacked=True,
     counts=("pairs",),
+    figures=("quality", "pairs", "roc"),
 )  # fmt: skip
 
 
