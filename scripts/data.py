@@ -17,7 +17,7 @@ def data(data: str, settings: dict, place: dict) -> dict:
     prepared = prepare(loaded, seed=settings["seed"], **settings["use"])
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
-        prepared.public, prepared.compressed, prepared.tokenizer,
+        prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,
     ).write(data)  # fmt: skip
     groups = duplicates(prepared.x)
     return {

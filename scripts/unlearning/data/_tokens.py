@@ -84,6 +84,15 @@ def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
     return np.where(real & (after > tokens), ~x, x)
 
 
+def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """``x`` with the ``share`` of each row's scored tokens, at least one of them, replaced by draws from ``pool``
+    int32 [tokens]."""
+    mask = scored(x)
+    count = np.maximum(np.round(share * mask.sum(1)), 1)
+    order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
+    return np.where(mask & (order < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
+
+
 def scored(x: np.ndarray) -> np.ndarray:
     """bool, as ``x`` [rows, length]: whose prediction counts. The first token is predicted from nothing, so never."""
     mask = x >= 0

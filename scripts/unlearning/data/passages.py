@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from unlearning.artifacts.views import VIEWS
 from unlearning.data import Source, _tokens
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
@@ -34,7 +35,8 @@ class Options(Settings):
     ``length`` tokens make a passage; what is left of a document is dropped or, from ``shortest`` tokens on, padded.
     ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share of the
     text that is public; ``draw``: which documents. ``tokenizer``: that of a model's folder in place of one of
-    ``vocabulary`` tokens, learned from the public text.
+    ``vocabulary`` tokens, learned from the public text. ``neighbours``: so many views of each passage, in which the
+    share ``changed`` of the scored tokens is drawn anew from those of the public text, for the attack neighbourhood.
     """
 
     corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder"] = "python_reference"
@@ -48,6 +50,8 @@ class Options(Settings):
     draw: int = Field(0, ge=0)
     vocabulary: int = Field(512, ge=257)
     tokenizer: str | None = None
+    neighbours: int = Field(0, ge=0)
+    changed: float = Field(0.15, gt=0, le=1)
 
     @model_validator(mode="after")
     def _folder_has_a_path(self) -> "Options":
@@ -87,11 +91,17 @@ def load(options: Options, root: Path) -> Source:
         x = _tokens.last_scored(x, options.scored)
     if not _tokens.scored(x).any(1).all():
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
-    part = np.repeat(np.uint8([0, 1]), [len(own), len(tested)])
+    part, told, of = np.repeat(np.uint8([0, 1]), [len(own), len(tested)]), passages(public), {}
+    if options.neighbours:
+        parent = np.repeat(np.arange(len(x)), options.neighbours)
+        views = _tokens.neighbours(x[parent], told[told >= 0], options.changed, generator("neighbours", options.draw))
+        of["parent"] = np.concatenate([np.full(len(x), -1), parent])
+        of["view"] = np.repeat(np.uint8([0, VIEWS["neighbour"]]), [len(x), len(views)])
+        x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     return Source(
-        x, np.zeros(len(x), np.int64), part, classes=2, public=passages(public),
+        x, np.zeros(len(x), np.int64), part, classes=2, public=told,
         compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8), **of,
     )  # fmt: skip
 
 
