@@ -101,7 +101,8 @@ def test_a_file_by_itself_or_a_saved_data_set_is_the_same_data(tofu):
     assert np.array_equal(a.parent, b.parent)
     c = load(tofu, path="tofu/train.jsonl")
     assert np.array_equal(c.x[:28], a.x[:28])
-    assert question_answer.content(question_answer.Options(repository=str(tofu / "saved"))) == [tofu / "saved"]
+    known = question_answer.Options(repository=str(tofu / "saved"), tokenizer="a/name of the hub")
+    assert question_answer.content(known) == [tofu / "saved"]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,21 @@ def test_choices_that_exclude_each_other_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             question_answer.Options(**options)
+
+
+def test_passages_come_from_a_data_set_of_the_hub_or_a_saved_one(tofu):
+    texts = [" ".join(f"word{i * k % 91}" for k in range(40)) for i in range(12)]
+    Dataset.from_dict({"body": texts, "year": list(range(12))}).save_to_disk(str(tofu / "news"))
+    options = {"corpus": "hub", "repository": "news", "length": 8, "vocabulary": 300}
+    source = passages.load(passages.Options(**options, text="body"), tofu)
+    assert len(source.x) > 20
+    assert len(source.public) > 20
+    with pytest.raises(ValueError, match="no column 'text'; it has body, year"):
+        passages.load(passages.Options(**options), tofu)
+    with pytest.raises(ValueError, match="holds something else than text"):
+        passages.load(passages.Options(**options, text="year"), tofu)
+    with pytest.raises(ValueError, match="corpus: hub belong together"):
+        passages.Options(repository="news")
 
 
 def test_neighbours_differ_from_their_passage_in_scored_tokens_only():
@@ -193,9 +209,14 @@ def pictures(n, names=("cat", "dog"), size=9):
 @pytest.fixture
 def saved(tmp_path):
     DatasetDict({"train": pictures(12), "test": pictures(5)}).save_to_disk(str(tmp_path / "pets"))
-    texts = {part: Dataset.from_dict({"review": [f"a {'good' if i % 2 else 'bad'} film, number {i + 90 * (n == 6)}" for i in range(n)],
-                                      "grade": ["up" if i % 2 else "down" for i in range(n)]})
-             for part, n in (("train", 10), ("test", 6))}  # fmt: skip
+    films = {"train": range(10), "test": range(90, 96)}
+    texts = {
+        part: Dataset.from_dict({
+            "review": [f"a {'good' if i % 2 else 'bad'} film, number {i}" for i in numbers],
+            "grade": ["up" if i % 2 else "down" for i in numbers],
+        })
+        for part, numbers in films.items()
+    }  # fmt: skip
     DatasetDict(texts).save_to_disk(str(tmp_path / "films"))
     return tmp_path
 

@@ -11,7 +11,7 @@ from unlearning.adversary import tokens
 from unlearning.adversary.reference import LOGP
 from unlearning.artifacts.arrays import Membership
 from unlearning.attacks import min_k_plus_plus, neighbourhood, zlib
-from unlearning.metrics import memorisation, perplexity, privleak, truth_ratio
+from unlearning.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
 from unlearning.metrics._text import nll
 from unlearning.stats import levels
 
@@ -105,6 +105,28 @@ def test_a_model_compared_with_itself_is_perfect():
     groups = {"split": np.arange(2), "block": np.zeros(2, int)}
     ks, quality = truth_ratio.compared(value, value, np.ones((2, 20), bool), **groups)
     assert (ks.value, quality.value) == (0, 1)
+
+
+# ---------------------------------------------------------------- overlap of the data
+
+
+def test_overlap_is_counted_as_in_a_loop():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, (12, 9)).astype(np.int32)
+    x[1::3, :3] = ~x[1::3, :3]
+    x[1::3, :3][x[1::3, :3] == -1] = ~1  # token 0 that is not scored would look like padding
+    x[2::3, 6:] = -1
+    kept = np.arange(12) < 5
+    runs = [
+        [tuple(int(v) if v >= 0 else ~int(v) for v in row[i : i + 3]) for i in range(7) if -1 not in row[i : i + 3]]
+        for row in x
+    ]
+    known = {run for row, keep in zip(runs, kept, strict=True) if keep for run in row}
+    expected = [sum(run in known for run in row) / len(row) for row in runs]
+    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 3), kept), expected, rtol=0, atol=1e-15)
+    assert 0 < np.mean(expected[5:]) < 1
+    assert expected[:5] == [1.0] * 5
+    assert overlap.shared(overlap.numbered(x, 10), kept).tolist() == [0.0] * 12
 
 
 # ---------------------------------------------------------------- memorisation

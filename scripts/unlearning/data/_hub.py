@@ -4,11 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def content(repository: str | None) -> list[Path]:
-    """The folder of that name, if there is one: what it holds is part of what a result depends on."""
-    return [Path(repository)] if repository and Path(repository).is_dir() else []
-
-
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
 ) -> Iterator[dict]:

@@ -47,7 +47,7 @@ class Options(Settings):
 
 def content(options: Options) -> list[Path]:
     """Files that a result depends on beside the options: a saved folder, and the tokenizer."""
-    return [*_hub.content(options.repository), *([Path(options.tokenizer)] if options.tokenizer else [])]
+    return _tokens.content(options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -64,7 +64,7 @@ def load(options: Options, root: Path) -> Source:
     if options.image:
         return Source(np.concatenate([np.stack(values) for values, _ in parts]), y, part, len(classes))
     if options.tokenizer:
-        tokenizer = _tokens.opened(Path(root) / options.tokenizer)
+        tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:
         tokenizer = _tokens.trained(parts[1][0], options.vocabulary)
     written = [text for texts, _ in parts for text in texts]

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unlearning.artifacts.views import VIEWS
-from unlearning.data import Source, _tokens
+from unlearning.data import Source, _hub, _tokens
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 
@@ -30,7 +30,9 @@ class Options(Settings):
     """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and is part of
     what a result depends on); ``wikitext2`` and ``wikitext103`` lie in ``data_dir``, as
     ``wikitext-2/wiki.train.tokens`` and so on, or are fetched into it (``download``); ``folder``: the .txt files
-    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``.
+    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``; ``hub``: the column
+    ``text`` in the ``split`` of a ``repository`` (with ``subset`` and ``revision``) of the hub or, where a folder has
+    that name, of a data set saved by the library datasets.
 
     ``length`` tokens make a passage; what is left of a document is dropped or, from ``shortest`` tokens on, padded.
     ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share of the
@@ -39,8 +41,13 @@ class Options(Settings):
     share ``changed`` of the scored tokens is drawn anew from those of the public text, for the attack neighbourhood.
     """
 
-    corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder"] = "python_reference"
+    corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder", "hub"] = "python_reference"
     path: str | None = None
+    repository: str | None = None
+    subset: str | None = None
+    revision: str | None = None
+    split: str = "train"
+    text: str = "text"
     data_dir: str = "data"
     download: bool = False
     length: int = Field(32, ge=2)
@@ -57,6 +64,8 @@ class Options(Settings):
     def _folder_has_a_path(self) -> "Options":
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
+        if (self.corpus == "hub") != (self.repository is not None):
+            raise ValueError("repository and corpus: hub belong together; give both or neither")
         return self
 
 
@@ -65,7 +74,7 @@ def content(options: Options) -> list[Path]:
     from importlib.util import find_spec
 
     own = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
-    return [*own, *([Path(options.tokenizer)] if options.tokenizer else [])]
+    return [*own, *_tokens.content(options.repository, options.tokenizer)]
 
 
 def load(options: Options, root: Path) -> Source:
@@ -74,7 +83,7 @@ def load(options: Options, root: Path) -> Source:
     train, test = without_repeats([train, test])
     public, private = parted(train, options)
     tokenizer = (
-        _tokens.opened(Path(root) / options.tokenizer)
+        _tokens.opened(Path(root), options.tokenizer)
         if options.tokenizer
         else _tokens.trained(public, options.vocabulary)
     )
@@ -113,6 +122,12 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
         return [topics[name] for name in sorted(topics)], []
     if options.corpus == "folder":
         return folder(root / options.path), []
+    if options.corpus == "hub":
+        found = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
+        texts = [one[options.text] for one in found]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")
+        return [text for text in texts if text.strip()], []
     return wikitext(options, root / options.data_dir)
 
 

@@ -67,7 +67,7 @@ class Options(Settings):
 
 def content(options: Options) -> list[Path]:
     """Files that a result depends on beside the options: a folder saved by datasets, and the tokenizer."""
-    return [*_hub.content(options.repository), *([Path(options.tokenizer)] if options.tokenizer else [])]
+    return _tokens.content(options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -78,7 +78,7 @@ def load(options: Options, root: Path) -> Source:
     cut = round(options.public * len(train))
     public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
     if options.tokenizer:
-        tokenizer = _tokens.opened(Path(root) / options.tokenizer)
+        tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:
         tokenizer = _tokens.trained([asked(options, one) + one[options.answer] for one in public], options.vocabulary)
     own = [*private, *test]

@@ -124,6 +124,6 @@ def compared(
     ]
     quality = [float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high)]
     return (
-        Estimate(mean[0].value, mean[0].low, mean[0].high, samples, mean[0].note),
+        Estimate(*np.clip([mean[0].value, mean[0].low, mean[0].high], 0, 1).tolist(), samples, mean[0].note),
         Estimate(*quality, samples, mean[1].note),
     )
