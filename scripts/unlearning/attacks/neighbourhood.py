@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unlearning.adversary import signals
 from unlearning.adversary import tokens as of_tokens
 from unlearning.plugins.settings import Settings
 
@@ -15,12 +16,15 @@ class Options(Settings):
 def score(logits, y, reference, options, rng, neighbours):
     """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
     above the threshold learned on the reference."""
-    value, known = above(logits, neighbours), above(reference.logits, reference.neighbours)
+    value, known = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
     return of_tokens.thresholded(value, known, logits, y, reference)
 
 
-def above(logits: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
-    """log p − mean log p of the neighbours, float64 [models, samples]; ``logits`` (φ, 0), ``neighbours`` as in
-    `SIGNALS`."""
-    two = logits.astype(np.float64)
-    return -np.logaddexp(0.0, two[..., 1] - two[..., 0]) - np.nanmean(neighbours, -1)
+def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` as in `SIGNALS`."""
+    return signals.per_model(logp, logits, y) - np.nanmean(neighbours, -1)
+
+
+def logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log p of the label; of a language model the mean over the scored tokens."""
+    return signals.of_label(signals.log_probabilities(logits), y)
