@@ -38,7 +38,7 @@ resource_scopes:
 
 wildcard_constraints:
     node=r"[^/]+-[0-9a-f]{10}",
-    study=r"[a-z0-9_]+",
+    study=r"[a-z0-9_-]+",
 
 
 include: "rules/common.smk"

@@ -30,7 +30,7 @@ def place(stage):
 
 # The systems of evaluation in this study, each a study of its own, made of the same nodes.
 SYSTEMS = {
-    system: f"{STUDY}_{system}" for system in map(reading.system, PLAN.study.scenarios)
+    system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)
 }
 
 
@@ -89,13 +89,14 @@ def asked():
 
 
 def to_forecast():
-    """All nodes, and how many jobs run at once, on how many GPUs."""
-    from unlearning.workflow import forecast
+    """All nodes and comparisons, and how many jobs run at once, on how many GPUs."""
+    from unlearning.workflow import compared, forecast
 
     local = workflow.local_exec
     return {
         "study": STUDY,
         "nodes": forecast.nodes(PLAN),
+        "comparisons": compared.comparisons(PLAN),
         "slots": workflow.cores if local else workflow.resource_settings.nodes,
         "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,
     }

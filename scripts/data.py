@@ -4,17 +4,24 @@ from pathlib import Path
 
 from job import script
 from unlearning.artifacts.arrays import Data
-from unlearning.data import duplicates, pairs_across, prepare
+from unlearning.data import duplicates, loaded, pairs_across, prepare
 from unlearning.plugins import registry
+from unlearning.plugins.isolation import apart
 
 
 @script
 def data(data: str, settings: dict, place: dict) -> dict:
     """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
     place = dict(place)
-    source = registry.load("data", settings["source"], place.pop("file", None))
-    loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
-    prepared = prepare(loaded, seed=settings["seed"], **settings["use"])
+    where, file = place.pop("where"), place.pop("file", None)
+    return apart(lambda: made(data, settings, file, place), file, where)
+
+
+def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
+    """Load, prepare and write; a user's own source does it in a process of its own."""
+    source = registry.load("data", settings["source"], file)
+    samples = loaded(source, source.Options(**settings["options"], **place), Path.cwd())
+    prepared = prepare(samples, seed=settings["seed"], **settings["use"])
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
         prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,

@@ -11,7 +11,7 @@ from job import processor, script
 from unlearning.artifacts import tables
 from unlearning.artifacts.files import read_json, seal
 from unlearning.display.tables import forecast as display
-from unlearning.display.tables import formats
+from unlearning.display.tables import formats, telling
 from unlearning.plugins import source
 from unlearning.study.schema import STAGES
 from unlearning.workflow import forecast as arithmetic
@@ -106,5 +106,10 @@ def forecast(settings: dict) -> None:
     truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    if settings["comparisons"]:
+        sheet = telling.sheet(settings["comparisons"], nodes, rows)
+        say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+        for line in telling.undecided(settings["comparisons"], rows):
+            say(line)
     slots, gpus = settings["slots"], settings["gpus"]
     say(display.sentence(rows, start, slots, gpus, arithmetic.parents(nodes), _machine(gpus)))

@@ -1,10 +1,15 @@
 """Draw which model sees which sample, and which it is asked to forget."""
 
+from contextlib import nullcontext
+
 from job import script
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.files import ArtifactError
 from unlearning.artifacts.selection import Selection
 from unlearning.data import copies_across, duplicates
 from unlearning.plugins import registry
+from unlearning.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning.plugins.isolation import apart
 
 
 @script
@@ -15,16 +20,25 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
     The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
     is kept cannot be forgotten.
     """
+    return apart(lambda: made(data, membership, settings, place, selection), place["file"], place["where"])
+
+
+def made(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
+    """Draw, check and write; a user's own protocol does it in a process of its own."""
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
     chosen = (Selection.read(selection[0], len(samples.y)),) if selection else ()
-    drawn = Membership.concatenate(
-        [
-            protocol.draw(block, settings["population"], samples, options, settings["seed"], *chosen)
-            for block in settings["blocks"]
-        ]
-    )
+
+    def draw(block: int) -> Membership:
+        found = protocol.draw(block, settings["population"], samples, options, settings["seed"], *chosen)
+        if not isinstance(found, Membership):
+            wanted = "draw must return a Membership of unlearning.artifacts.arrays"
+            raise PluginError(f"{shown(protocol.__file__)}: {wanted}, it returned {said(found)}")
+        return found
+
+    with nullcontext() if ours(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
+        drawn = Membership.concatenate([draw(block) for block in settings["blocks"]])
     if "request" in settings:
         drawn = drawn.until(settings["request"])
     drawn.write(membership)

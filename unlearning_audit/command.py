@@ -1,14 +1,4 @@
-"""The command audit: studies for people who do not know Snakemake; everything is still reachable by snakemake itself.
-
-audit check mine.yaml       what is wrong with it, or what would be made
-audit run mine.yaml         make it all; what follows the study goes to snakemake, such as --cores 8
-audit forecast mine.yaml    hours and disk, measured on this machine
-audit report mine.yaml      the page alone, from what is there
-audit why mine.yaml --since HEAD~3    what an edit makes anew, and through which field
-audit new mine.yaml         a commented study to start from; mine.py: a method
-audit try my_method.py      run a method on small models and see what it does
-audit unlock mine.yaml      after a run that was killed
-"""
+"""The command audit: studies without Snakemake's vocabulary; everything is still reachable by snakemake itself."""
 
 import argparse
 import os
@@ -17,71 +7,75 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from unlearning_audit import ROOT, completion, starts
 
-METHOD = '''"""{title}: say in a sentence how it makes models forget."""
-
-from pydantic import Field
-
-from unlearning.bank.bank import Bank
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.streams import Rows, Stream
-
-
-class Options(Optimiser):
-    """What a study may set: the optimiser's fields, and how many ``epochs``."""
-
-    lr: float = 0.05
-    epochs: int = Field(1, ge=0)
-
-
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Change the models of ``bank``; ``forget`` and ``retain`` are rows, int [models, samples]. Returns nothing."""
-    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")
-'''
-STUDY = """# A study of minutes. Fields: docs/fields.md; "audit check {file}" says what is wrong, or what would be made.
-study: {name}
-defaults:
-  data: {{name: digits, test_size: 197}}
-  model: {{name: mlp, hidden: [64]}}
-  recipe: {{epochs: 40, lr: 0.1, momentum: 0.9}}
-  protocol: {{name: swap, alpha: 0.25, pairs: 2, models_per_split: 2}}
-  methods:
-    none: {{}}        # does nothing: what there is to find
-    retrain: {{}}     # starts over without the forget set: what others are held against
-    finetune: {{lr: 0.05, epochs: 5}}
-    # mine: {{file: my_method.py}}    # "audit new my_method.py" writes one to start from
-  attacks: [correctness, confidence, entropy, modified_entropy, shadow, random]
-scenarios:
-  clean: {{}}
-  noisy: {{data: {{label_noise: 0.2}}}}
-"""
+#: Command → (what it does, examples).
+COMMANDS = {
+    "run": (
+        "make everything that a study asks for; what follows the study goes to snakemake",
+        "audit run mine.yaml\naudit run mine.yaml --cores 8\naudit run mine.yaml --config only=[noisy]",
+    ),
+    "check": ("say what is wrong with a study, or what would be made", "audit check mine.yaml"),
+    "new": (
+        "write a study, a method, an attack, a model or a data source to start from",
+        "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py",
+    ),
+    "try": (
+        "run a method, an attack, a model or a data source on something small, with all that a study checks",
+        "audit try my_method.py",
+    ),
+    "why": ("say what an edit makes anew, and through which field", "audit why mine.yaml --since HEAD~3"),
+    "forecast": ("hours and disk, measured on this machine", "audit forecast mine.yaml"),
+    "report": ("the page alone, from what is there", "audit report mine.yaml"),
+    "unlock": ("go on after a run that was killed", "audit unlock mine.yaml"),
+    "completion": ("print what a shell needs for tab completion", 'eval "$(audit completion bash)"'),
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Ends with 1 and one sentence for what a user can mend."""
-    parser = argparse.ArgumentParser(
-        prog="audit", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = {
-        "check": check, "run": run, "forecast": forecast, "report": report, "why": why, "new": new, "try": attempt,
-        "unlock": unlock,
-    }  # fmt: skip
-    parser.add_argument("command", choices=commands, metavar="command", help=", ".join(commands))
-    parser.add_argument("file", nargs="?", default=str(ROOT / "config.yaml"), help="the default study if left out")
-    asked, more = parser.parse_known_args(arguments)
-    sys.path.insert(0, str(ROOT / "scripts"))
+    asked, more = _parser().parse_known_args(arguments)
+    if more and asked.command in ("check", "new", "try", "completion"):
+        sys.exit(f"audit: unknown argument {more[0]}; audit {asked.command} --help shows all")
     try:
-        code = commands[asked.command](asked.file, more)
+        code = globals()[f"_{asked.command}"](asked, more)
     except ValueError as error:
         sys.exit(f"audit: {error}")
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 1
+    except KeyboardInterrupt:
+        code = 130
     sys.exit(code)
 
 
-def planned(file: str):
+def _parser() -> argparse.ArgumentParser:
+    described = argparse.RawDescriptionHelpFormatter
+    every = "\n".join(example for _, examples in COMMANDS.values() for example in examples.splitlines())
+    parser = argparse.ArgumentParser(
+        prog="audit", description=__doc__, epilog=f"examples:\n\n{every}", formatter_class=described
+    )
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, (what, examples) in COMMANDS.items():
+        one = parsers.add_parser(
+            name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=f"examples:\n\n{examples}",
+            formatter_class=described,
+        )  # fmt: skip
+        if name == "completion":
+            one.add_argument("shell", choices=("bash", "zsh"))
+        elif name in ("new", "try"):
+            one.add_argument("file")
+        else:
+            default = str(ROOT / "config.yaml")
+            one.add_argument("file", nargs="?", default=default, help="a study; the default study if left out")
+        if name == "new":
+            one.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
+            one.add_argument("--with", dest="own", action="append", default=[], metavar="FILE",
+                             help="a method's or attack's file that the new study uses; may be repeated")  # fmt: skip
+    return parser
+
+
+def _planned(file: str):
     """The plan of a study. Raises ValueError with one sentence for a file that is none."""
     from unlearning.study import reading
     from unlearning.workflow import plan
@@ -89,75 +83,94 @@ def planned(file: str):
     return plan.make(reading.read(*reading.load([file])))
 
 
-def check(file: str, more: list[str]) -> int:
-    """Say what is wrong with a study, or what it would make and what of that is there."""
-    _nothing(more)
-    found = planned(file)
+def _check(asked: argparse.Namespace, more: list[str]) -> int:
+    found = _planned(asked.file)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
     stages = Counter(node.stage for node in nodes)
-    print(f"{file} is sound: study {study.name}, {_many(len({s.name for s in study.scenarios}), 'scenario')}.")
+    print(f"{asked.file} is sound: study {study.name}, {_many(len({s.name for s in study.scenarios}), 'scenario')}.")
     for scenario in {s.name: s for s in study.scenarios}.values():
         attacks = f", {_many(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
-    made = ", ".join(f"{count} {stage}" for stage, count in stages.items())
-    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done. Hours and disk: audit forecast {file}")
+    made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
+    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done. Hours and disk: audit forecast {asked.file}")
     return 0
 
 
-def run(file: str, more: list[str]) -> int:
-    """Check a study, then make it."""
-    planned(file)
-    return _snakemake(file, more)
+def _run(asked: argparse.Namespace, more: list[str]) -> int:
+    _planned(asked.file)
+    return _snakemake(asked.file, more)
 
 
-def forecast(file: str, more: list[str]) -> int:
-    """What it will cost."""
-    planned(file)
-    return _snakemake(file, ["forecast", *more])
+def _forecast(asked: argparse.Namespace, more: list[str]) -> int:
+    _planned(asked.file)
+    return _snakemake(asked.file, ["forecast", *more])
 
 
-def report(file: str, more: list[str]) -> int:
-    """The study's page."""
-    return _snakemake(file, [f"results/{planned(file).study.name}/report.html", *more])
+def _report(asked: argparse.Namespace, more: list[str]) -> int:
+    return _snakemake(asked.file, [f"results/{_planned(asked.file).study.name}/report.html", *more])
 
 
-def unlock(file: str, more: list[str]) -> int:
-    """Remove the lock that a killed run left."""
-    planned(file)
-    return _snakemake(file, ["--unlock", *more])
+def _unlock(asked: argparse.Namespace, more: list[str]) -> int:
+    _planned(asked.file)
+    return _snakemake(asked.file, ["--unlock", *more])
 
 
-def why(file: str, more: list[str]) -> int:
-    """What an edit makes anew: see scripts/why.py."""
-    planned(file)
-    return subprocess.run([sys.executable, str(ROOT / "scripts" / "why.py"), file, *more], check=False).returncode
+def _why(asked: argparse.Namespace, more: list[str]) -> int:
+    _planned(asked.file)
+    command = [sys.executable, str(ROOT / "scripts" / "why.py"), asked.file, *more]
+    return subprocess.run(command, check=False).returncode
 
 
-def new(file: str, more: list[str]) -> int:
-    """Write a study or a method to start from. Raises ValueError for a file that is there, or of another kind."""
-    _nothing(more)
-    path = Path(file)
-    kinds = {".yaml": STUDY, ".yml": STUDY, ".py": METHOD}
-    if path.suffix not in kinds:
+def _new(asked: argparse.Namespace, more: list[str]) -> int:
+    """Raises ValueError for a file that is there, or of another kind."""
+    file, path = asked.file, Path(asked.file)
+    kind = asked.kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix)
+    if kind is None or (path.suffix == ".py") == (kind == "study"):
         raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
+    if asked.own and kind != "study":
+        raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file is there already; give another name")
-    name = "".join(c if c.isalnum() else "_" for c in path.stem.lower())
+    text, how = starts.KINDS[kind]
+    known = {"file": file, "name": starts.named(path.stem), "title": path.stem.replace("_", " ").capitalize()}
+    if kind == "study":
+        known |= _lines(asked.own)
     try:
-        path.write_text(kinds[path.suffix].format(file=file, name=name, title=path.stem.replace("_", " ").capitalize()))
+        path.write_text(text.format(**known), encoding="utf-8")
     except OSError as error:
         raise ValueError(f"{file}: could not be written ({error.strerror})") from None
-    print(f"Wrote {file}. Next: audit {'try' if path.suffix == '.py' else 'check'} {file}")
+    if kind == "study":
+        print(f"Wrote {file}. Next: audit check {file}, then audit run {file}")
+        return 0
+    study = f"audit new mine.yaml --with {file}" if kind in ("method", "attack") else "audit new mine.yaml"
+    print(f"Wrote {file}. Next: audit try {file}. A study names it {how.format(**known)}; {study} writes one")
     return 0
 
 
-def attempt(file: str, more: list[str]) -> int:
-    """Run a method on two small models of real digits, with all that a study checks, and say what it changed."""
-    _nothing(more)
+def _lines(own: list[str]) -> dict[str, str]:
+    """What a new study says of files of one's own: lines of methods, and more attacks."""
     from unlearning.workflow import trial
 
-    print(trial.method(file))
+    kinds = {"methods": [], "attacks": []}
+    for file in own:
+        kind = trial.kind(file)
+        if kind not in kinds:
+            raise ValueError(f"{file}: --with takes methods and attacks; this file belongs to {kind}")
+        kinds[kind].append(f"{starts.named(Path(file).stem)}: {{file: {file}}}")
+    kinds["methods"] = kinds["methods"] or ["# mine: {file: my_method.py}    # audit new my_method.py writes one"]
+    return {field: "".join(f"    {line}\n" for line in lines) for field, lines in kinds.items()}
+
+
+def _try(asked: argparse.Namespace, more: list[str]) -> int:
+    from unlearning.workflow import trial
+
+    print(trial.attempt(asked.file))
+    return 0
+
+
+def _completion(asked: argparse.Namespace, more: list[str]) -> int:
+    print(completion.script(asked.shell, list(COMMANDS), list(starts.KINDS)), end="")
     return 0
 
 
@@ -168,15 +181,7 @@ def _snakemake(file: str, more: list[str]) -> int:
     targets = [one for one in more if not one.startswith("-")][:1] if more[:1] and not more[0].startswith("-") else []
     rest = more[len(targets) :]
     where = ["--cores", *cores] if cores else []
-    try:
-        return subprocess.run([*command, *targets, *study, *where, *rest], check=False).returncode
-    except KeyboardInterrupt:  # which snakemake got as well
-        return 130
-
-
-def _nothing(more: list[str]) -> None:
-    if more:
-        raise ValueError(f"unknown argument {more[0]}; audit --help shows all")
+    return subprocess.run([*command, *targets, *study, *where, *rest], check=False).returncode
 
 
 def _many(count: int, what: str) -> str:

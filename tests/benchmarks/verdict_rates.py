@@ -121,30 +121,36 @@ def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | i
     }  # fmt: skip
 
 
+def written(to: Path, rows: list[dict], audits: int) -> None:
+    """Keep the rows as rates.csv, and as rates.md with what was promised and what the columns mean."""
+    to.mkdir(parents=True, exist_ok=True)
+    with (to / "rates.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *([row[key] for key in COLUMNS] for row in rows)]
+    lines.append(["promised", *[""] * 4, *PROMISES.values(), "", "", ""])
+    text = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    (to / "rates.md").write_text(text + NOTE.format(audits=audits, error=(0.0475 / audits) ** 0.5))
+
+
 def main() -> None:
-    """Print the table, and write it as rates.csv and rates.md if a folder is named."""
+    """Print the table and keep it in a folder; shapes that the folder has with as many audits are not run again."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--audits", type=int, default=2000)
-    parser.add_argument("--to", type=Path)
+    parser.add_argument("--to", type=Path, default=Path("resources/measured/verdicts"))
     asked = parser.parse_args()
-    rng, rows, start = np.random.default_rng(0), [], time.perf_counter()
-    for name in SHAPES:
-        rows.append(
-            {key: f"{x:.4f}" if isinstance(x, float) else x for key, x in rates(name, asked.audits, rng).items()}
-        )
+    kept, rows, start = {}, [], time.perf_counter()
+    if (asked.to / "rates.csv").exists():
+        with (asked.to / "rates.csv").open(newline="") as file:
+            kept = {row["shape"]: row for row in csv.DictReader(file) if row["audits"] == str(asked.audits)}
+    for seed, name in enumerate(SHAPES):
+        if name not in kept:
+            found = rates(name, asked.audits, np.random.default_rng([0, seed]))
+            kept[name] = {key: f"{x:.4f}" if isinstance(x, float) else x for key, x in found.items()}
+        rows.append(kept[name])
         print(f"{time.perf_counter() - start:5.0f} s", *rows[-1].values(), sep="  ", flush=True)
-    if asked.to:
-        asked.to.mkdir(parents=True, exist_ok=True)
-        with (asked.to / "rates.csv").open("w", newline="") as file:
-            table = csv.DictWriter(file, COLUMNS)
-            table.writeheader()
-            table.writerows(rows)
-        lines = [COLUMNS, ["---"] * len(COLUMNS), *([row[key] for key in COLUMNS] for row in rows)]
-        lines.append(["promised", *[""] * 4, *PROMISES.values(), "", "", ""])
-        table = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
-        (asked.to / "rates.md").write_text(
-            table + NOTE.format(audits=asked.audits, error=(0.0475 / asked.audits) ** 0.5)
-        )
+        written(asked.to, rows, asked.audits)
 
 
 if __name__ == "__main__":

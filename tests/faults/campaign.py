@@ -2,6 +2,8 @@
 
     python tests/faults/campaign.py flips --results results --tries 10000
     python tests/faults/campaign.py studies --study config.yaml --tries 5000
+    python tests/faults/campaign.py kills --work /tmp/kills --tries 100
+    python tests/faults/campaign.py surroundings --work /tmp/surroundings --tries 17
 
 Every try depends on --seed and its own number alone. They are written down in --record as they are made, and those that
 stand there are not made again, so that a campaign may be interrupted.
@@ -15,12 +17,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import numpy as np
 
 import flips
+import kills
 import studies
+import surroundings
+from workplace import TINY
 
 
 def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
@@ -43,7 +49,27 @@ def damaged(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], t
     return lambda rng, number: studies.attempt(text, rng)
 
 
-CAMPAIGNS = {"flips": flipped, "studies": damaged}
+def _whole(asked: argparse.Namespace) -> tuple[surroundings.Workplace, dict[str, bytes]]:
+    """Where the tiny study is run, and what an undisturbed run makes of it."""
+    root = Path(asked.work).resolve()
+    undisturbed = surroundings.prepared(root / "undisturbed", TINY)
+    undisturbed.run()
+    return surroundings.prepared(root / asked.campaign, TINY), undisturbed.contents()
+
+
+def ended(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+    """A try of a run that is ended from outside."""
+    place, whole = _whole(asked)
+    return lambda rng, number: kills.attempt(place, whole, rng, number)
+
+
+def troubled(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+    """A try of a run where something is amiss; all kinds take turns."""
+    place, whole = _whole(asked)
+    return lambda rng, number: surroundings.attempt(place, whole, number)
+
+
+CAMPAIGNS = {"flips": flipped, "studies": damaged, "kills": ended, "surroundings": troubled}
 
 
 def run(asked: argparse.Namespace) -> list[dict]:
@@ -78,6 +104,7 @@ def main() -> None:
     parser.add_argument("campaign", choices=CAMPAIGNS)
     parser.add_argument("--results", default="results", help="the results of a finished study")
     parser.add_argument("--study", default="config.yaml", help="the study that is damaged")
+    parser.add_argument("--work", default="campaign", help="where the runs work that are killed or hindered")
     parser.add_argument("--tries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", help="what was tried so far (default: the campaign's name with .jsonl)")

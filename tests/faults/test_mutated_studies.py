@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.command import STUDY
+from unlearning_audit.starts import STUDY
 
 import studies
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = STUDY.format(file="mine.yaml", name="mine")
+    text = STUDY.format(file="mine.yaml", name="mine", methods="", attacks="")
     done = [studies.attempt(text, np.random.default_rng([0, number])) for number in range(150)]
     assert not [wrong for _, wrong in done if wrong]
     assert {what for what, _ in done} >= {"planned", "refused"}

@@ -45,7 +45,7 @@ def worth(rng, member: Membership, lost: dict[str, float], *, right=0.9, rows=60
     common, found = rng.random((models, rows)), {}
     for method, less in lost.items():
         drawn = np.where(rng.random((models, rows)) < 0.9, common, rng.random((models, rows)))
-        part = crossed.part(value=(drawn < right - less) * 1.0, weight=np.ones((models, rows)))
+        part = crossed.per_model(value=(drawn < right - less) * 1.0, weight=np.ones((models, rows)))
         places = {"unit": member.block, "split": member.split}
         found[method] = single(**vars(part), **places, standard=accuracy.WORTH)
     return found

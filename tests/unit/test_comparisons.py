@@ -7,7 +7,9 @@ import pytest
 
 from comparison_cases import compare, of_seeds, scenario
 from unlearning.artifacts import verdicts as files
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.comparisons import planning
+from unlearning.metrics import _text
 
 TRUTH = {
     "none": (0.3, 0.2), "retrain": (0.0, 0.0), "retrain_control": (0.0, 0.0), "half": (0.15, 0.1),
@@ -40,6 +42,7 @@ def test_every_method_has_the_class_of_its_truth(made):
     assert rows["retrain"]["told_by"] == ""
     assert rows["diverged"]["note"] == "NaN in the logits"
     assert rows["broken"]["note"].startswith("accuracy_retain 0.")
+    assert "worse than retraining" in rows["broken"]["note"]
 
 
 def test_rows_have_the_columns_of_their_files(made):
@@ -108,6 +111,77 @@ def test_without_accuracies_nothing_is_as_retrained(found):
     _, rows = compare(lone)
     assert rows["retrain_control"]["verdict"] == "undecided"
     assert "accuracy_test (has no number with its parts)" in rows["retrain_control"]["note"]
+
+
+# ---------------------------------------------------------------- what tells is what is shown
+
+
+def advantages(rng, truth: dict[str, tuple[float, ...]], spread: tuple[float, ...], pairs=2, splits=6):
+    """Advantages of two attacks: means over many models, which vary by ``spread`` between pairs, little within."""
+    names = "loud/trained", "sure/trained"
+    unit, split = np.repeat(np.arange(pairs), splits), np.zeros(pairs * splits, np.int64)
+    found = {}
+    for method, distances in truth.items():
+        apart = [np.repeat(s * np.where(np.arange(pairs) % 2, 1.0, -1.0), splits) for s in spread]
+        value = np.stack([d + a + 0.01 * rng.standard_normal(len(unit)) for d, a in zip(distances, apart, strict=True)])
+        empty = np.zeros((2, len(unit), 0))
+        standard = Standard(0.0, 1, "advantage", units="pairs")
+        one = Contribution(names, value, empty, empty, unit, split, np.arange(0), standard)
+        found[method] = {"advantage": one}
+    return found
+
+
+def test_a_method_that_is_told_shows_an_interval_that_tells():
+    """Two pairs that differ: how far others are is unknown, but that these are not retraining is not."""
+    found = advantages(np.random.default_rng(11), {"none": (0.3, 0.1), "x": (0.2, 0.0)}, (0.05, 0.0))
+    made, rows = compare(found)
+    for name in ("none", "x"):
+        assert rows[name]["verdict"] == "told"
+        assert rows[name]["ci_low"] > 0
+        assert "interval of these 2 pairs; it does not cover how others differ" in rows[name]["note"]
+    own = {row["method"]: row for row in made.distances}
+    assert all(row["alone"] == 1 for row in own.values())
+    assert own["x"]["inner_low"] < 0 < own["x"]["distance"]  # equivalence is asked of all pairs that there might be
+    assert rows["x"]["share_closed"] == pytest.approx(1 / 3, abs=0.1)
+    assert rows["x"]["against_none"] == "better"
+
+
+def test_the_attack_that_tells_is_shown_not_a_louder_one_that_does_not():
+    rng = np.random.default_rng(12)
+    found = advantages(rng, {"none": (0.3, 0.3), "x": (0.12, 0.08)}, (0.0, 0.0))
+    noisy = found["x"]["advantage"]
+    value = noisy.value.copy()
+    value[0] += 0.5 * (rng.standard_normal(value.shape[1]))
+    value[0] += 0.12 - value[0].mean()
+    found["x"]["advantage"] = replace(noisy, value=value)
+    _, rows = compare(found)
+    assert rows["x"]["told_by"] == "advantage sure/trained"
+    assert rows["x"]["distance"] == pytest.approx(0.08, abs=0.02)
+    assert rows["x"]["ci_low"] > 0
+
+
+def test_of_attacks_that_tell_the_strongest_is_shown():
+    found = advantages(np.random.default_rng(13), {"none": (0.3, 0.1), "x": (-0.12, 0.08)}, (0.0, 0.0), pairs=4)
+    _, rows = compare(found)
+    assert rows["none"]["told_by"] == rows["x"]["told_by"] == "advantage loud/trained"
+    assert rows["x"]["verdict"] == "over_unlearned"
+
+
+def test_a_language_model_is_broken_by_its_perplexity():
+    """Loss per token against retraining: a quarter more perplexity is broken, a tenth is within the margin."""
+    rng = np.random.default_rng(14)
+    found = advantages(rng, dict.fromkeys(("retrain", "control", "worse", "x"), (0.0, 0.0)), (0.0, 0.0), pairs=4)
+    for method, lost in {"retrain": 0.0, "control": 0.0, "worse": 0.4, "x": 0.03}.items():
+        parts = found[method]["advantage"]
+        for role in ("retain", "test"):
+            found[method][f"nll_{role}"] = single(
+                value=3.0 + lost + 0.01 * rng.standard_normal(len(parts.unit)), unit=parts.unit, split=parts.split,
+                standard=_text.WORTH,
+            )  # fmt: skip
+    _, rows = compare(found)
+    assert rows["worse"]["verdict"] == "broken"
+    assert rows["worse"]["note"].startswith("nll_retain 0.")
+    assert rows["x"]["verdict"] == rows["retrain"]["verdict"] == "as_retrained"
 
 
 # ---------------------------------------------------------------- measured from retrained models
@@ -193,6 +267,27 @@ def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
     assert planning.pool_size(units=units, asked=asked, distinct=round(np.mean(met))) == pytest.approx(pool, rel=0.03)
     assert planning.pool_size(units=4, asked=10, distinct=40) == np.inf
     assert planning.pool_size(units=4, asked=10, distinct=10) == pytest.approx(10)
+
+
+def test_a_pilot_foretells_the_half_width_of_any_study():
+    """From what the file keeps: the rows that are in it, and what a study of other models and pairs then gives."""
+    rng, truth = np.random.default_rng(15), {"none": (0.3, 0.2), "retrain": (0.0, 0.0)}
+
+    def rows(pairs: int, models: int):
+        parts = scenario(rng, truth, pairs=pairs, models=models, samples=2000)
+        found, _ = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()})
+        return [row for row in found.resolution if row["method"] == "retrain"]
+
+    pilot = rows(4, 2)
+    for what, times in (("pairs", 4.0), ("models", 2.0)):
+        kept = next(row for row in pilot if (row["what"], row["times"]) == (what, times))
+        found = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, what: times})
+        assert (found["units"], found["models"], found["samples"]) == (kept["units"], kept["models"], kept["samples"])
+        assert found["half_width"] == pytest.approx(kept["half_width"], rel=0.05)
+        assert found["least_distance"] == pytest.approx(kept["least_distance"], rel=0.05)
+    foretold = [planning.foretold(rows(4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(8)]
+    given = [rows(12, 4)[0]["half_width"] for _ in range(4)]
+    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
 
 
 def test_a_pilot_foretells_the_half_width_of_a_larger_study():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from unlearning.metrics import _epsilon
 from unlearning.metrics._epsilon import epsilon_table, epsilons, points
 from unlearning.metrics._epsilon_bound import bound_table, epsilon_bounds
 
@@ -104,7 +105,9 @@ def test_symmetric_gaussians_separated_by_quantiles():
     assert at_zero <= found <= math.log(models - 1)
 
 
-def test_exact_equals_brute_force():
+@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
+def test_exact_equals_brute_force(few, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", few)
     rng = np.random.default_rng(0)
     for _ in range(400):
         u, r = random_case(rng, largest=9)
@@ -113,7 +116,24 @@ def test_exact_equals_brute_force():
         assert epsilons(unlearned=u, retrained=r)[0] == pytest.approx(brute_force(u[:, 0], r[:, 0]), abs=1e-12)
 
 
-def test_the_box_can_force_a_set_to_begin_with_a_negative():
+@pytest.mark.parametrize(("models", "others"), [(3, 3), (2, 5), (7, 4)])
+def test_many_samples_at_once_get_what_each_gets_alone(models, others, monkeypatch):
+    rng = np.random.default_rng(models)
+    u, r = rng.normal(1, 1, (models, 200)).round(1), rng.normal(0, 2, (others, 200)).round(1)
+    r[:, 80:120] *= 3  # the box cuts these
+    u[:, 180:] = r[:, 180:] = 1.5
+    r[:, 190:] = 2.5
+    at_once = epsilons(unlearned=u, retrained=r)
+    monkeypatch.setattr(_epsilon, "FEW", 0)
+    np.testing.assert_array_equal(at_once, epsilons(unlearned=u, retrained=r))
+    assert len(np.unique(at_once)) > 2
+    assert (at_once[190:] == 50).all()
+    assert not at_once[180:190].any()
+
+
+@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
+def test_the_box_can_force_a_set_to_begin_with_a_negative(few, monkeypatch):
+    monkeypatch.setattr(_epsilon, "FEW", few)
     # wider than the box lets it be cut: one case of 15,000 where that set is the best one
     u = np.array([-7.09, -55.02, 7.34, 16.99, 21.95, 10.97, 5.69, -21.44, 7.13, -15.44])
     r = np.array([-14.12, -3.26, 9.71, 25.7, 19.43, -22.31, 3.21, 3.46, 5.26, 18.59])

@@ -102,6 +102,33 @@ def test_power_is_the_share_of_pairs_that_are_told_apart():
     assert only(found, "Q", "power")["n"] == 3
 
 
+def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, own=0.01):
+    """What a metric reads of every pair by itself, which differ far more than methods do, and of all together."""
+    shared = common * rng.standard_normal(pairs)
+    values = {m: v + shared + own * rng.standard_normal(pairs) for m, v in truth.items()}
+    table = rows({m: float(v.mean()) for m, v in values.items()}, half=common)
+    for p in range(pairs):
+        table += rows({m: float(v[p]) for m, v in values.items()}, setting=f"pair={p}", half=common)
+    return table
+
+
+def test_power_is_read_from_differences_pair_by_pair():
+    """What pairs have in common cancels: intervals of .2 overlap, differences of .1 ± .01 do not."""
+    found = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}))
+    row = only(found, "Q", "power")
+    assert (row["value"], row["n"]) == (1.0, 3)
+    assert row["note"].endswith("paired over 4")
+    few = evaluated(of_pairs(np.random.default_rng(0), {"a": 0.5, "b": 0.6, "c": 0.7}, pairs=2))
+    assert only(few, "Q", "power")["value"] == 0
+    assert only(few, "Q", "power")["note"].endswith("as if methods were independent")
+
+
+def test_methods_that_are_equal_are_told_apart_in_a_twentieth():
+    rng, studies = np.random.default_rng(1), 600
+    found = [only(evaluated(of_pairs(rng, {"a": 0.5, "b": 0.5})), "Q", "power")["value"] for _ in range(studies)]
+    assert np.mean(found) == pytest.approx(0.05, abs=3.1 * np.sqrt(0.05 * 0.95 / studies))
+
+
 def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
     turned = {"a": 0.9, "b": 0.6, "c": 0.5}

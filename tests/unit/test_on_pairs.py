@@ -184,7 +184,7 @@ def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
                 competition_on_pairs.points(competition_on_pairs.epsilons(unlearned=a, retrained=b), models=models)
                 for a, b in ((u, r), (r, other))
             )
-            found.append(competition_on_pairs.Part(block, h, null, (0.9, 0.9), (0.8, 0.8)))
+            found.append(competition_on_pairs.Split(block, h, null, (0.9, 0.9), (0.8, 0.8)))
     return found
 
 
@@ -202,8 +202,8 @@ def test_accuracies_count_as_the_ratio_of_their_means():
     """F = 1/4, RA = (.6 + .8)/(.8 + 1.2)… as in the document: averages first, then the ratio."""
     h, null = np.array([1.0, 0.0]), np.array([1.0, 1.0])
     parts = [
-        competition_on_pairs.Part(0, h, null, (0.6, 0.8), (0.5, 1.0)),
-        competition_on_pairs.Part(1, 0 * h, null, (0.8, 1.0), (0.25, 1.0)),
+        competition_on_pairs.Split(0, h, null, (0.6, 0.8), (0.5, 1.0)),
+        competition_on_pairs.Split(1, 0 * h, null, (0.8, 1.0), (0.25, 1.0)),
     ]
     read = competition_on_pairs.estimates(parts)
     assert read["forgetting_quality"].value == 0.25
@@ -216,7 +216,7 @@ def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
     """With one number for each of four pairs, the interval is that of the mean of four numbers."""
     values = np.array([0.2, 0.4, 0.5, 0.9])
     one = np.ones(5)
-    parts = [competition_on_pairs.Part(b, v * one, one, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
+    parts = [competition_on_pairs.Split(b, v * one, one, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
     read = competition_on_pairs.estimates(parts)["forgetting_quality"]
     half = 3.182446 * values.std(ddof=1) / 2
     assert (read.value, read.high - read.value) == (pytest.approx(0.5), pytest.approx(half, rel=1e-5))

@@ -8,20 +8,25 @@ from audit_worlds import World
 from unlearning.stats import rank_sets, simultaneous
 
 
+def largest(correlation, seed):
+    drawn = simultaneous.deviations(correlation=correlation, rng=np.random.default_rng(seed), draws=40_000)
+    return np.abs(drawn).max(axis=1)
+
+
 def test_adjusted_p_values_of_independent_numbers_are_sidak_s():
     p = np.array([0.001, 0.01, 0.2, 0.9])
-    found = simultaneous.adjusted(p=p, correlation=np.eye(4), rng=np.random.default_rng(0), draws=40_000)
+    found = simultaneous.adjusted(p=p, largest=largest(np.eye(4), 0))
     np.testing.assert_allclose(found, 1 - (1 - p) ** 4, atol=4 * 0.5 / np.sqrt(40_000))
 
 
 def test_adjusted_p_values_of_one_number_that_is_there_twice_are_its_own():
     p = np.array([0.03, 0.03])
-    found = simultaneous.adjusted(p=p, correlation=np.ones((2, 2)), rng=np.random.default_rng(1), draws=40_000)
+    found = simultaneous.adjusted(p=p, largest=largest(np.ones((2, 2)), 1))
     np.testing.assert_allclose(found, p, atol=4 * np.sqrt(0.03 * 0.97 / 40_000))
 
 
 def test_adjusted_p_values_are_cautious_where_draws_end():
-    found = simultaneous.adjusted(p=np.array([1e-12, 0.5]), correlation=np.eye(2), rng=np.random.default_rng(2))
+    found = simultaneous.adjusted(p=np.array([1e-12, 0.5]), largest=largest(np.eye(2), 2))
     assert found[0] == pytest.approx(2e-12)
     assert found[1] <= 1
 
@@ -29,9 +34,18 @@ def test_adjusted_p_values_are_cautious_where_draws_end():
 def test_joint_band_of_independent_numbers():
     world = World(truth=(0.0,) * 5, common=0.0, samples=2000, asked=900, pairs=2, models=1)
     read = world.read(np.random.default_rng(3))
-    band = simultaneous.half_widths(distances=read, rng=np.random.default_rng(4), units=False, draws=40_000)
+    band = simultaneous.together(distances=read, rng=np.random.default_rng(4), draws=40_000).alone
     each = 2 * ndtr(ndtri((1 + 0.95 ** (1 / 5)) / 2)) - 1
     np.testing.assert_allclose(band, read.half_widths(level=each, units=False), rtol=0.03)
+
+
+def test_one_number_keeps_its_own_interval():
+    read = World(truth=(0.2,)).read(np.random.default_rng(11))
+    found = simultaneous.together(distances=read, rng=np.random.default_rng(12))
+    np.testing.assert_array_equal(found.half, read.half_widths())
+    np.testing.assert_array_equal(found.p, read.p_values())
+    inner = read.half_widths(level=0.9)[0]
+    assert found.inner == pytest.approx((read.value[0] - inner, read.value[0] + inner))
 
 
 def test_the_strongest_of_several_is_told_as_rarely_as_promised():
@@ -39,13 +53,25 @@ def test_the_strongest_of_several_is_told_as_rarely_as_promised():
     rng = np.random.default_rng(5)
     for _ in range(audits):
         read = world.read(rng)
-        found = simultaneous.strongest(distances=read, rng=rng, draws=1000)
-        told += found.p <= 0.05
-        within += found.estimate.low <= 0 <= found.estimate.high
-        assert abs(found.estimate.value) == np.abs(read.value).max()
-        assert found.inner[0] <= found.estimate.value <= found.inner[1]
+        found = simultaneous.together(distances=read, rng=rng, draws=1000)
+        told += (found.p <= 0.05).any()
+        within += (np.abs(read.value) <= found.half).all()
+        assert (found.half >= read.half_widths()).all()
+        assert (found.inner[0] < read.value).all()
+        assert (read.value < found.inner[1]).all()
     assert told / audits <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
     assert within / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_what_is_told_has_an_interval_that_excludes_retraining():
+    world, rng, told = World(truth=(0.0, 0.02, 0.05, 0.05), pairs=2, pair=0.1, models=3), np.random.default_rng(13), 0
+    for _ in range(150):
+        read = world.read(rng)
+        found = simultaneous.together(distances=read, rng=rng, draws=500)
+        tells = found.p <= 0.05
+        told += tells.sum()
+        assert (found.alone[tells] < np.abs(read.value[tells])).all()
+    assert told > 50
 
 
 TRUTHS = {

@@ -108,9 +108,14 @@ def test_counts_and_reasons(rows):
     assert value_of(rows, "q", "paper")["n"] == either.any(axis=0).sum() > 30
     assert value_of(rows, "q", "paper", "pair=1")["n"] == 30
     assert value_of(rows, "q_sd", "paper")["n"] == 2
-    empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "fpr=0.01")
+    empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "fpr=0.001")
     assert np.isnan([empty["value"], empty["ci_low"], empty["ci_high"]]).all()
-    assert empty["note"] == "15 negatives cannot resolve a false positive rate of 0.01"
+    negatives = membership["heldout"].sum()
+    assert empty["note"] == f"{negatives} negatives cannot resolve a false positive rate of 0.001"
+    together = value_of(rows, "tpr_at_fpr", "weak/unlearned", "fpr=0.01")
+    models = len(membership["split"])
+    assert together["note"].startswith(f"one threshold for {models} targets: 15 negatives in one are too few")
+    assert together["ci_low"] <= together["value"] <= together["ci_high"]
     assert "may exceed 1" in value_of(rows, "q_crossfit", "paper")["note"]
 
 
@@ -260,11 +265,13 @@ def test_the_model_with_the_fewest_held_out_samples_decides_what_is_resolved():
     forget[1, 50:90], heldout[1, 90:] = True, True
     rows = swap.evaluate(
         scores={("a", "trained"): (rng.normal(size=(2, 300)), forget)}, forget=forget, heldout=heldout,
-        split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.01, 0.05],
+        split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.001, 0.01, 0.05],
     )  # fmt: skip
     found = value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.01")
+    assert found["note"].startswith("one threshold for 2 targets: 40 negatives in one are too few")
+    found = value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.001")
     assert np.isnan(found["value"])
-    assert found["note"] == "40 negatives cannot resolve a false positive rate of 0.01"
+    assert found["note"] == "250 negatives cannot resolve a false positive rate of 0.001"
     assert value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.05")["value"] >= 0
 
 

@@ -276,9 +276,9 @@ def test_variance_splits_into_samples_models_and_noise():
         for _ in range(400):
             value = 0.5 + of_sample * rng.normal(size=samples) + of_model * rng.normal(size=(models, 1))
             value = value + noise * rng.normal(size=(models, samples))
-            part = crossed.part(value=value, weight=np.ones((models, samples)))
+            part = crossed.per_model(value=value, weight=np.ones((models, samples)))
             # no imaginary samples here: they stand for the doubt about events that were never seen
-            part = crossed.Part(part.value, part.influence, np.zeros((models, 0)))
+            part = crossed.PerModel(part.value, part.influence, np.zeros((models, 0)))
             reading = crossed.read(crossed.combine([part], split=np.zeros(models)), share=np.ones(1))
             estimates.append(reading.value[0])
             variances.append(reading.covariance[0, 0])

@@ -10,6 +10,8 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     said = place.run("forecast").stdout
     assert "Forecast of cost" in said
     assert "Forecast and truth" not in said
+    assert "What the study will be able to tell" in said
+    assert "nothing on record: run it with few pairs first" in said
     assert "from nothing. Measured on" in said
     assert not place.find("*/*/spec.json"), "no job of the study was started"
     assert not place.find("**/*.npz"), "nothing was built"
@@ -19,6 +21,8 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     again = place.run("forecast").stdout
     assert "Forecast and truth" in again
     assert "Measuring" not in again, "what is done is on record"
+    assert "nothing on record" not in again
+    assert "advantage" in again.split("What the study will be able to tell")[1]
     assert place.planned() == {}
     added = {"results/tiny/forecast.csv", "results/tiny/.forecast.csv.blake2b"}
     assert place.contents().keys() - finished.contents().keys() == added

@@ -48,8 +48,8 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
     assert {"train", "metrics"} <= set(place.planned())
     assert not parts & set(place.planned("swap"))
     said = place.run("swap").stdout
-    assert "Report: results/tiny_swap/report.html" in said
-    own, whole = (place.folder / "results" / name for name in ("tiny_swap", "tiny"))
+    assert "Report: results/tiny-swap/report.html" in said
+    own, whole = (place.folder / "results" / name for name in ("tiny-swap", "tiny"))
     numbers = [(folder / "metrics.csv").read_text().replace(f"{folder.name},", "") for folder in (own, whole)]
     assert numbers[0] == numbers[1]
     assert (own / "tables" / "quality.csv").read_bytes() == (whole / "tables" / "quality.csv").read_bytes()

@@ -35,14 +35,14 @@ class Case:
         return Data.read(self.data_file)
 
     @cached_property
-    def parts(self) -> list[Membership]:
+    def batches(self) -> list[Membership]:
         """Memberships of each batch."""
         return [Membership.read(path, len(self.data.y)) for path in self.splits]
 
     @cached_property
     def membership(self) -> Membership:
         """Memberships of all batches."""
-        return Membership.concatenate(self.parts)
+        return Membership.concatenate(self.batches)
 
     @cached_property
     def target(self) -> np.ndarray:
@@ -165,7 +165,7 @@ class Case:
     def answers(self, files: list[str]) -> Logits:
         """Logits of all models, stacked; a file with two roles is read once."""
         if tuple(files) not in self._read:
-            parts = [self._part(path, part) for path, part in zip(files, self.parts, strict=True)]
+            parts = [self._part(path, part) for path, part in zip(files, self.batches, strict=True)]
             for path, part in zip(files, parts, strict=True):
                 if part.logits.shape[2] != parts[0].logits.shape[2]:
                     raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")

@@ -9,12 +9,13 @@ VERDICTS = (
     "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "margin", "p_holm", "against_none", "share_closed",
     "share_low", "share_high", "note",
 )  # fmt: skip
-#: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval
-#: for equivalence and the margin; how much closer than none it is; what it is measured from, and on how much.
+#: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval,
+#: which is of these units ``alone`` where only so it tells, that for equivalence and the margin; how much closer than
+#: none it is; what it is measured from, and on how much.
 DISTANCES = (
-    "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "inner_low", "inner_high",
-    "margin_far", "margin_near", "scale", "p", "p_holm", "closer", "closer_low", "closer_high", "against_none",
-    "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
+    "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "alone", "inner_low",
+    "inner_high", "margin_far", "margin_near", "scale", "p", "p_holm", "closer", "closer_low", "closer_high",
+    "against_none", "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
 )  # fmt: skip
 RANKS = ("metric", "method", "distance", "best", "worst", "methods")
 #: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an undecided method needs

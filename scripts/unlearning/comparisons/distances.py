@@ -1,13 +1,15 @@
 """How far methods are from retraining and from doing nothing, by the same pairs, models and samples."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unlearning.artifacts.contributions import Contribution
 from unlearning.stats import LEVEL, Estimate, paired, simultaneous
-from unlearning.stats.decide import ALPHA, Distance
+from unlearning.stats.decide import ALPHA, BROKEN, Distance
 from unlearning.stats.paired import Distances
+from unlearning.stats.ratio import share_closed
+from unlearning.stats.simultaneous import Together
 
 NONE, RETRAIN, CONTROL = "none", "retrain", "retrain_control"
 
@@ -42,19 +44,62 @@ class Side:
 
 @dataclass(frozen=True)
 class Read:
-    """A method's distance from retraining by one metric: ``shown`` for the decision, ``which`` of several attacks it
-    is, ``all`` of them together, and how much wider its interval is for that (``factor``)."""
+    """A method's distance from retraining by one metric: ``every`` of its numbers, what holds for them ``together``,
+    ``which`` of them speaks for all, the ``margin``, and whether that number ``tells``."""
 
     side: Side
-    shown: Distance
-    which: int
+    metric: str
     every: Distances
-    factor: float
+    together: Together
+    margin: tuple[float, float]
+    which: int
+    tells: bool = False
 
     @property
     def attack(self) -> str:
-        """The attack that finds most, "" where there is none."""
+        """The attack that speaks for all, "" where there is none."""
         return self.side.own.names[self.which]
+
+    @property
+    def alone(self) -> bool:
+        """Whether the interval is of these very units: the distance tells, and how far others may differ hides it."""
+        bar = 0.0 if self.side.own.standard.deciding else self.broken
+        return self.tells and bool(abs(self.every.value[self.which]) - self.together.half[self.which] <= bar)
+
+    @property
+    def shown(self) -> Distance:
+        """The distance as a decision takes it; ``p``, that of all numbers together."""
+        half = (self.together.alone if self.alone else self.together.half)[self.which]
+        value, design = float(self.every.value[self.which]), self.every.design
+        note = alone_note(self.every, self.side.own.standard.units) if self.alone else self.every.note
+        estimate = Estimate(value, float(value - half), float(value + half), design.samples, note)
+        far, p = self.side.own.standard.far, float(self.together.p.min())
+        return Distance(self.metric, estimate, self.together.inner, self.margin, p, far, self.broken)
+
+    @property
+    def broken(self) -> float:
+        """How much worth a model may lose before it counts as broken."""
+        return BROKEN[self.side.own.standard.scale]
+
+    @property
+    def factor(self) -> float:
+        """How much wider the interval is than that of this number alone."""
+        own = self.every.half_widths()[self.which]
+        return float(self.together.half[self.which] / own) if own > 0 else 1.0
+
+    def telling(self, p_holm: float) -> "Read":
+        """The same, told by the largest of the numbers that tell, if ``p_holm`` ≤ α: the p of all numbers together,
+        adjusted over methods and metrics. A number's own p is adjusted by as much."""
+        if not p_holm <= ALPHA:
+            return self
+        own = self.together.p * (p_holm / self.together.p.min())
+        which = int(np.where(own <= ALPHA, np.abs(self.every.value), -1.0).argmax())
+        return replace(self, which=which, tells=True)
+
+
+def alone_note(numbers: Distances, units: str) -> str:
+    """What an interval of these units alone says."""
+    return f"interval of these {numbers.design.units} {units}; it does not cover how others differ"
 
 
 def against(method: str, metric: str, found: dict[str, dict[str, Contribution]]) -> Side | str:
@@ -116,18 +161,14 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
 
 
 def read(side: Side, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int) -> Read:
-    """A method's distance by one metric; of several attacks the strongest, with a band that holds for all."""
-    numbers, standard = every(side), side.own.standard
-    ends, tails = margin(side, margins), 1 - 2 * ALPHA
-    if len(numbers.value) > 1:
-        best = simultaneous.strongest(distances=numbers, rng=rng, draws=draws)
-        own = numbers.half_widths()[best.which]
-        shown = Distance(metric, best.estimate, best.inner, ends, best.p, standard.far)
-        factor = (best.estimate.high - best.estimate.value) / own if own > 0 else 1.0
-        return Read(side, shown, best.which, numbers, float(factor))
-    (estimate,), (inner,) = numbers.estimates(), numbers.estimates(level=tails)
-    p = float(numbers.p_values()[0])
-    return Read(side, Distance(metric, estimate, (inner.low, inner.high), ends, p, standard.far), 0, numbers, 1.0)
+    """A method's distance by one metric; of several attacks the strongest, with a band that holds for all. A loss of
+    worth tells where it is above what counts as broken."""
+    numbers = every(side)
+    which = int(np.abs(numbers.value).argmax())
+    both = simultaneous.together(distances=numbers, rng=rng, draws=draws)
+    found = Read(side, metric, numbers, both, margin(side, margins), which)
+    lost = not side.own.standard.deciding and numbers.value[which] - both.alone[which] > found.broken
+    return replace(found, tells=bool(lost))
 
 
 def beside_none(own: Read, none: Read) -> Distances | None:
@@ -139,7 +180,25 @@ def beside_none(own: Read, none: Read) -> Distances | None:
     return joint([(own.side, which), (none.side, which)])
 
 
-def closer(both: Distances, *, level: float = LEVEL) -> Estimate:
-    """How much closer to retraining a method is than none: |distance of none| − |distance of the method|, paired."""
+def closer(both: Distances, units: str, *, level: float = LEVEL) -> Estimate:
+    """How much closer to retraining a method is than none: |distance of none| − |distance of the method|, paired.
+
+    That a method is like none is refuted by samples and models, as that it is like retraining; where only they refute
+    it, the interval is of these units alone.
+    """
     signs = np.where(both.value < 0, -1.0, 1.0)
-    return both.of(np.array([[-signs[0], signs[1]]])).estimates(level=level)[0]
+    one = both.of(np.array([[-signs[0], signs[1]]]))
+    wide, alone = (one.half_widths(level=level, units=among)[0] for among in (True, False))
+    if alone < abs(one.value[0]) <= wide:
+        return one.estimates(level=level, units=False, note=alone_note(one, units))[0]
+    return one.estimates(level=level)[0]
+
+
+def closed(both: Distances, units: str) -> Estimate:
+    """The share closed; of these units alone where only for them doing nothing is told from retraining."""
+    found = share_closed(distances=both)
+    if np.isnan(found.value):
+        some = share_closed(distances=both, units=False)
+        if not np.isnan(some.value):
+            return replace(some, note="; ".join(filter(None, (some.note, "share" + alone_note(both, units)[8:]))))
+    return found

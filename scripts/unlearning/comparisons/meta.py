@@ -25,6 +25,9 @@ SEEDS = {"pair", "model"}
 #: more than forgetting itself costs.
 BROKEN = 0.10
 
+#: Fewer pairs of splits, or models, say too little of how differences vary.
+SEEDS_OF_POWER = 3
+
 #: Reference methods, which are not ranked.
 CONTROLS = ("retrain_control",)
 
@@ -139,11 +142,11 @@ def _properties(metric: Compared, rows: list[dict], budget: str, size: str, brok
     """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
     tables = _by_setting(rows, (*SEEDS, budget, size))
     plain = {setting: table for setting, table in tables.items() if not dict(setting).keys() & SEEDS}
+    seeds = [table for setting, table in tables.items() if len(setting) == 1 and dict(setting).keys() & SEEDS]
     if set(plain) == {()}:
         yield "grounding", grounding(metric, plain[()])
         yield "separation", separation(metric, plain[()])
-        yield "power", power(metric, plain[()])
-    seeds = [table for setting, table in tables.items() if len(setting) == 1 and dict(setting).keys() & SEEDS]
+        yield "power", power(metric, plain[()], seeds)
     if seeds:
         yield "agreement over seeds", agreement(metric, seeds)
     sizes = [table for setting, table in plain.items() if size in dict(setting)]
@@ -212,20 +215,32 @@ def separation(metric: Compared, table: Table) -> Estimate:
     return Estimate(z, z - half, z + half, 2, "")
 
 
-def power(metric: Compared, table: Table) -> Estimate:
-    """Share of the pairs of methods whose difference exceeds 1.96 standard errors of a difference.
+def power(metric: Compared, table: Table, seeds: list[Table] = ()) -> Estimate:
+    """Share of the pairs of methods that a metric tells apart, each at an error rate of 5 %.
 
-    Errors are added as if independent; methods share their samples, so the share is an understatement.
+    Where the metric reads at least three pairs of splits, or models (``seeds``), by themselves, by the differences of
+    two methods on the same ones (Student's t), so that what methods share cancels. Else by 1.96 standard errors of a
+    difference of two that are independent, which is too wide.
     """
-    rows = [
-        r for m, r in table.items() if m not in CONTROLS and not math.isnan(r["value"] + r["ci_low"] + r["ci_high"])
-    ]
-    pairs = list(itertools.combinations(rows, 2))
-    if not pairs:
+    rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r["value"])}
+    paired = {m: np.array([t[m]["value"] if m in t else math.nan for t in seeds]) for m in rows}
+    told, kinds = [], set()
+    for one, other in itertools.combinations(rows, 2):
+        gaps = paired[one] - paired[other]
+        gaps = gaps[~np.isnan(gaps)]
+        if len(gaps) >= SEEDS_OF_POWER:
+            found, kind = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
+            told.append(not found.low <= 0 <= found.high)
+        elif not math.isnan(sum(rows[m]["ci_low"] + rows[m]["ci_high"] for m in (one, other))):
+            gap, kind = rows[one]["value"] - rows[other]["value"], "as if methods were independent"
+            told.append(abs(gap) > float(stats.normal_quantile(0.975)) * math.hypot(_se(rows[one]), _se(rows[other])))
+        else:
+            continue
+        kinds.add(kind)
+    if not told:
         return empty(n=0, note="fewer than two methods have an interval")
-    z = float(stats.normal_quantile(0.975))
-    told = [abs(a["value"] - b["value"]) > z * math.hypot(_se(a), _se(b)) for a, b in pairs]
-    return Estimate(float(np.mean(told)), math.nan, math.nan, len(pairs), "a count over pairs, no sampling model")
+    note = f"a count over pairs of methods, no sampling model; {', '.join(sorted(kinds))}"
+    return Estimate(float(np.mean(told)), math.nan, math.nan, len(told), note)
 
 
 def agreement(metric: Compared, tables: list[Table]) -> Estimate:

@@ -12,6 +12,7 @@ from unlearning.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Desi
 #: How much larger the studies are of which the resolution is foretold.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, NEEDED = "today", "decides_"
+COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 STEPS = 60  # bisections for the size of a pool
 
 #: The design with so many times as many pairs, models or samples.
@@ -48,6 +49,26 @@ def needed(method: str, metric: str, one: Read) -> list[dict]:
             design = planned(what, times)
             rows.append({**_row(method, metric, one, parts, NEEDED + what, times, design), "outcome": outcome})
     return rows
+
+
+def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
+    """The row of a study with ``pairs`` times as many units and ``models`` times as many models as that of ``rows``,
+    the plans of one method by one metric as `plans` makes them and files keep them."""
+    today = next(row for row in rows if row["what"] == TODAY)
+    design = Design(
+        round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
+    )
+    parts = Components(*(today[name] for name in COMPONENTS), design, float(max(design.samples, 1)))
+    known = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
+    samples = np.interp(np.log(pairs), np.log([times for times, _ in known]), [count for _, count in known])
+    units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)
+    planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
+    found = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
+    for name, how in (("half_width", resolution.half_width), ("least_distance", resolution.least_distance)):
+        # The pilot's own number is of a band that holds for several attacks.
+        own = how(of=parts, design=design)
+        found[name] = today[name] * how(of=parts, design=planned) / own if own > 0 else today[name]
+    return found
 
 
 def _least(how: Callable[[float], str], today: int) -> tuple[int, str] | None:
@@ -122,7 +143,7 @@ def components(one: Read) -> Components:
 
 def _widened(parts: Components, factor: float) -> Components:
     """The components of a band that holds for several attacks: errors that are ``factor`` times as large."""
-    own = {name: getattr(parts, name) * factor**2 for name in ("pair", "pair_noise", "model", "model_noise", "sample")}
+    own = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
     return replace(parts, **own)
 
 

@@ -9,7 +9,6 @@ from unlearning.comparisons import distances, planning
 from unlearning.comparisons.distances import NONE, RETRAIN, Read
 from unlearning.randomness.keyed import generator
 from unlearning.stats import decide, empty, rank_sets
-from unlearning.stats.ratio import share_closed
 
 NOTHING = empty(n=0, note="")
 
@@ -26,10 +25,12 @@ class Found:
 
 @dataclass
 class _Judged:
-    """All that is known of one method: its distances by metric, why others are missing, why it failed."""
+    """All that is known of one method: its distances by metric, why others are missing, which of all metrics are
+    worths that a method must keep, why it failed."""
 
     reads: dict[str, Read]
     missing: dict[str, str]
+    worths: set[str]
     failed: str
     p_holm: dict[str, float]
 
@@ -69,7 +70,7 @@ def compare(
 
 def _judged(method: str, found: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int) -> _Judged:
     reads, missing = {}, {}
-    metrics = dict.fromkeys(name for own in found.values() for name in own)
+    metrics = {name: one.standard.deciding for own in found.values() for name, one in own.items()}
     for metric in metrics:
         side = distances.against(method, metric, found)
         if isinstance(side, str):
@@ -77,14 +78,15 @@ def _judged(method: str, found: dict, failed: str, *, margins: dict[str, float],
             continue
         rng = generator(seed, "comparisons", metric)
         reads[metric] = distances.read(side, metric, margins=margins, rng=rng, draws=draws)
-    return _Judged(reads, missing, failed, {})
+    return _Judged(reads, missing, {name for name, decides in metrics.items() if not decides}, failed, {})
 
 
 def _adjust(judged: dict[str, _Judged]) -> None:
     keys = [(method, metric) for method, own in judged.items() for metric in own.of(True)]
     adjusted = decide.holm(p=np.array([judged[method].reads[metric].shown.p for method, metric in keys]))
     for (method, metric), p in zip(keys, adjusted.tolist(), strict=True):
-        judged[method].p_holm[metric] = p
+        own = judged[method]
+        own.p_holm[metric], own.reads[metric] = p, own.reads[metric].telling(p)
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
@@ -96,11 +98,12 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
         if standard.deciding and method != NONE and none and metric in none.reads:
             both = distances.beside_none(one, none.reads[metric])
             if both is not None:
-                to_none, closed = distances.closer(both), share_closed(distances=both)
+                to_none, closed = distances.closer(both, standard.units), distances.closed(both, standard.units)
         rows.append({
             "method": method, "metric": metric, "attack": one.attack, "deciding": int(standard.deciding),
             "from": one.side.source, "distance": shown.estimate.value, "ci_low": shown.estimate.low,
-            "ci_high": shown.estimate.high, "inner_low": shown.inner[0], "inner_high": shown.inner[1],
+            "ci_high": shown.estimate.high, "alone": int(one.alone),
+            "inner_low": shown.inner[0], "inner_high": shown.inner[1],
             "margin_far": shown.margin[0], "margin_near": shown.margin[1], "scale": standard.scale, "p": shown.p,
             "p_holm": judged[method].p_holm.get(metric, np.nan), "closer": to_none.value, "closer_low": to_none.low,
             "closer_high": to_none.high, "against_none": decide.against_none(closer=to_none),
@@ -126,7 +129,7 @@ def _verdict(method: str, own: _Judged, beside: dict[tuple[str, str], dict]) -> 
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
         for metric, why in own.missing.items()
-        if not (method == RETRAIN and metric.startswith("accuracy_"))
+        if not (method == RETRAIN and metric in own.worths)
     ]
     names, shown = list(deciding), [one.shown for one in deciding.values()]
     p = [own.p_holm[name] for name in names]

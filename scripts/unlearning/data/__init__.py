@@ -6,12 +6,16 @@ given by the study. ``prepare`` applies the fields of `study.schema.DataChoice`.
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
 from unlearning.artifacts import views
 from unlearning.data import _choices
+from unlearning.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 
 LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
@@ -83,6 +87,18 @@ class Prepared:
     tokenizer: np.ndarray | None = None
     parent: np.ndarray | None = None
     view: np.ndarray | None = None
+
+
+def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
+    """What the source in ``module`` loads. Raises PluginError, with the place, if a user's own fails."""
+    if ours(module.__file__):
+        return module.load(options, root)
+    with guard(module.__file__):
+        found = module.load(options, root)
+    if not isinstance(found, Source):
+        wanted = "load must return a Source of unlearning.data"
+        raise PluginError(f"{shown(module.__file__)}: {wanted}, it returned {said(found)}")
+    return found
 
 
 def prepare(

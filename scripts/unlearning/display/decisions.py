@@ -20,7 +20,10 @@ WORDS = {
     decide.UNDECIDED: "undecided",
     decide.FAILED: "failed",
 }
-ROLES = {"accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy"}
+ROLES = {
+    "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy",
+    "nll_retain": "retain perplexity", "nll_test": "test perplexity",
+}  # fmt: skip
 
 
 @dataclass
@@ -120,6 +123,11 @@ def share(row: dict) -> str:
         return ""
     value, low, high = (number(100 * row[name], 0) for name in ("share_closed", "share_low", "share_high"))
     return f"{value} % [{low}, {high}]"
+
+
+def lost(row: dict) -> str:
+    """What a model lost in worth: "0.021", or "× 1.13" of a perplexity."""
+    return f"× {number(math.exp(row['distance']), 2)}" if row["scale"] == "log" else number(row["distance"], 3)
 
 
 def probability(p: float) -> str:

@@ -14,7 +14,7 @@ _own: dict[str, str] = {}
 #: Attacks to show where none is named, in order of preference: the paper's set, then one classical attack.
 ATTACKS = ("paper", "extended", "confidence/unlearned", "confidence/trained", "ruli")
 
-REFERENCES = ("none", "retrain", "retrain_control")
+BASELINES = ("none", "retrain", "retrain_control")
 
 
 def know(own: Mapping[str, str]) -> None:

@@ -66,14 +66,14 @@ def start() -> None:
 
 def colours(methods: list[str]) -> dict[str, str]:
     """Colour of every method of a study: references in ink, the others from the palette in study order."""
-    others = [name for name in methods if name not in naming.REFERENCES]
+    others = [name for name in methods if name not in naming.BASELINES]
     found = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
     return {"none": MUTED, "retrain": INK, "retrain_control": INK, **found}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
     """Marker of every method, a second channel beside colour."""
-    others = [name for name in methods if name not in naming.REFERENCES]
+    others = [name for name in methods if name not in naming.BASELINES]
     found = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(others)}
     return {"none": "x", "retrain": "o", "retrain_control": "o", **found}
 

@@ -9,6 +9,7 @@ Rule = Literal["exact", "grid"]
 
 SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
 ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
+FEW = 24  # models up to which all sets of scores of all samples are tried at once, which is quicker than one by one
 
 
 @lru_cache(maxsize=16)
@@ -62,20 +63,21 @@ def epsilons(
     check_phi(unlearned, retrained)
     if rule not in ("exact", "grid"):
         raise ValueError(f"rule must be exact or grid, not {rule!r}")
-    swap = np.median(retrained, axis=0) > np.median(unlearned, axis=0)
-    result = np.empty(unlearned.shape[1])
-    columns = zip(unlearned.T.copy(), retrained.T.copy(), strict=True)
-    for sample, (u, r) in enumerate(columns):
-        positive, negative = (r, u) if swap[sample] else (u, r)
-        spreads = np.ptp(positive), np.ptp(negative)
-        if max(spreads) == 0:
-            result[sample] = 0.0 if positive[0] == negative[0] else cap
-        elif min(spreads) < SPREAD_RATIO * max(spreads):
-            result[sample] = cap
-        elif rule == "exact":
-            result[sample] = min(_exact(positive, negative, delta, buffer), cap)
-        else:
-            result[sample] = min(_grid(positive, negative, delta, buffer, per_unit), cap)
+    u, r = unlearned.T.copy(), retrained.T.copy()
+    spreads = np.stack([np.ptp(u, axis=1), np.ptp(r, axis=1)])
+    narrow, wide = spreads.min(0), spreads.max(0)
+    result = np.where((wide == 0) & (u[:, 0] == r[:, 0]), 0.0, cap)
+    swap = np.median(r, axis=1) > np.median(u, axis=1)
+    searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
+    few = rule == "exact" and u.shape[1] + r.shape[1] <= FEW
+    for positive, negative, rows in ((u, r, searched & ~swap), (r, u, searched & swap)):
+        if few:
+            result[rows] = np.minimum(_exact_of_few(positive[rows], negative[rows], delta, buffer), cap)
+            continue
+        for sample in np.flatnonzero(rows):
+            pair = positive[sample], negative[sample]
+            found = _exact(*pair, delta, buffer) if rule == "exact" else _grid(*pair, delta, buffer, per_unit)
+            result[sample] = min(found, cap)
     return result
 
 
@@ -107,6 +109,47 @@ def _exact(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: flo
     best = max(best, table[(code[ends + 1] - code[ends, None]) * inside].max())
     i, j = _exceptions(first, last, np.diff(below_p) == 0, np.diff(below_n) > 0)
     return float(max(best, table[code[j + 1] - code[i]].max(initial=0.0)))
+
+
+def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> np.ndarray:
+    """`_exact` of every sample by trying every set of consecutive scores: [samples, models] twice → [samples]."""
+    _, below_p, below_n, starts, _ = _sorted(positive, negative)
+    p, n = positive.shape[1], negative.shape[1]
+    table = epsilon_table(p, n, delta)
+    best = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1, initial=0.0)
+    wider = np.ptp(positive, axis=1) >= np.ptp(negative, axis=1)
+    for inner, outer, rows in ((positive, negative, ~wider), (negative, positive, wider)):
+        best[rows] = np.maximum(best[rows], _double_of_few(inner[rows], outer[rows], delta, buffer))
+    return best
+
+
+def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: float) -> np.ndarray:
+    """ε of the best double threshold, where ``inner`` has the smaller range; `_reachable` says which there are."""
+    t, below_p, below_n, starts, ends = _sorted(inner, outer)
+    top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
+    slack = ROUNDING * np.maximum(1.0, np.abs(t).max(1, keepdims=True))
+    edge = np.full((len(t), 1), np.inf)
+    before, after = np.hstack([-edge, t[:, :-1]]), np.hstack([t[:, 1:], edge])
+    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
+    low, high = (before + width - buffer - slack)[:, :, None], (t + width + buffer + slack)[:, :, None]
+    inside = (starts[:, :, None] & (ends & (least <= most + slack))[:, None]) & np.tri(t.shape[1], dtype=bool).T
+    inside &= (most[:, None] >= low) & (least[:, None] <= high)
+    code = below_p * (outer.shape[1] + 1) + below_n
+    table = epsilon_table(inner.shape[1], outer.shape[1], delta)
+    sets = np.where(inside, code[:, None, 1:] - code[:, :-1, None], 0)
+    return table[sets].max((1, 2), initial=0.0)
+
+
+def _sorted(positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All scores of each sample in order, how many of each side precede each and the end, and at which scores equal
+    ones start and end: float64 [samples, n], two int [samples, n + 1], two bool [samples, n]."""
+    both = np.hstack([positive, negative])
+    order = np.argsort(both, axis=1, kind="stable")
+    t = np.take_along_axis(both, order, 1)
+    none = np.zeros((len(t), 1), np.int64)
+    below_p = np.hstack([none, np.cumsum(order < positive.shape[1], axis=1)])
+    steps, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
+    return t, below_p, np.arange(t.shape[1] + 1) - below_p, np.hstack([edge, steps]), np.hstack([steps, edge])
 
 
 def _exceptions(

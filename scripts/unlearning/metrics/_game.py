@@ -59,7 +59,7 @@ def game(
     return Game(*sides, columns, number.reshape(-1), keys[:, 0])
 
 
-def advantage(rules: Game, decision: np.ndarray) -> crossed.Part:
+def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
     """Signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn by P.
 
     ``decision`` bool [models, samples], A(m, x) for all samples of the membership. Source: Definition 3.2 for
@@ -67,7 +67,7 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.Part:
     """
     accepts = decision[:, rules.columns].astype(np.float64)
     return crossed.difference(
-        crossed.part(value=accepts, weight=rules.forget), crossed.part(value=accepts, weight=rules.heldout)
+        crossed.per_model(value=accepts, weight=rules.forget), crossed.per_model(value=accepts, weight=rules.heldout)
     )
 
 

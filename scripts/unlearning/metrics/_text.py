@@ -5,8 +5,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.artifacts.files import NoAnswerError
 from unlearning.metrics import _pairs
+from unlearning.stats import levels
+
+#: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
+WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
 
 
 def each(case: Case, rows: Callable[[np.ndarray], list[dict]]) -> Iterator[dict]:
@@ -45,3 +50,19 @@ def compared_files(case: Case) -> list[str] | None:
         return None
     own = case.unlearned_files == case.retrained_files
     return case.control_files if own else case.retrained_files
+
+
+def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:
+    """The mean negative log-likelihood per token of each target model on what it keeps and, where there is one, on the
+    test part; ``places`` are units and splits of target models. Nothing for models that do not read passages."""
+    logits = case.unlearned[case.target]
+    if logits.shape[-1] != 2:
+        return {}
+    value, target = nll(logits), case.membership[case.target]
+    found = {}
+    for role, rows in {"retain": target.retain, "test": np.broadcast_to(case.data.part == 1, value.shape)}.items():
+        columns = np.flatnonzero(rows.any(axis=0))
+        if (rows.sum(axis=1) > 1).all():
+            part = levels.part(value=value[:, columns], weight=rows[:, columns] * 1.0)
+            found[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return found

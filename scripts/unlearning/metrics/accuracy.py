@@ -5,7 +5,7 @@ import numpy as np
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import NoAnswerError
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import row
+from unlearning.metrics import _text, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, crossed, empty, rates
@@ -66,21 +66,23 @@ WORTH = Standard(np.nan, -1, "accuracy", deciding=False)
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """The accuracy of each target model on what it keeps and, where there is one, on the test part; models of one
-    block that keep the same samples are one unit."""
+    block that keep the same samples are one unit. Of models that read passages, their loss."""
     target = case.membership[case.target]
+    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    _, unit = np.unique(kept, axis=0, return_inverse=True)
+    places = {"unit": unit.reshape(-1), "split": target.split}
+    if np.ptp(case.labels) == 0:
+        return _text.worths(case, places)
     guess = rates.predicted(case.unlearned[case.target])
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
-    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
-    _, unit = np.unique(kept, axis=0, return_inverse=True)
-    places = {"unit": unit.reshape(-1), "split": target.split}
     found = {}
     for role, (rows, answers) in sides.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if rows.any(axis=1).all():
             hit = (guess == answers)[:, columns] * 1.0
-            part = crossed.part(value=hit, weight=rows[:, columns] * 1.0)
+            part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
             found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
     return found
 

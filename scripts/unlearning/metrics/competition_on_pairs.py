@@ -29,7 +29,7 @@ class Options(Settings):
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """What one split of pair ``block`` gives.
 
     ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
@@ -52,17 +52,17 @@ def rows(case: Case, settings: dict) -> list[dict]:
     F₀ would be the same comparison and is empty.
     """
     options = Options(**settings["metrics"]["competition_on_pairs"])
-    parts = {(g.block, g.forget[0]): part(case, g, options.rule) for g in _pairs.groups(case.membership)}
+    splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
     def read(some: list[_pairs.Group]) -> list[dict]:
-        found = estimates([parts[g.block, g.forget[0]] for g in some])
+        found = estimates([splits[g.block, g.forget[0]] for g in some])
         note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
         return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in found.items()]
 
     return list(_pairs.each(_pairs.groups(case.membership), read))
 
 
-def part(case: Case, group: _pairs.Group, rule: str) -> Part:
+def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
     """The points of one split's models, and their accuracies beside those of retrained ones."""
     own, reference, independent = case.unlearned[group.models], case.retrained, case.retrained[group.twins]
     if case.unlearned_files == case.retrained_files and case.control is not None:
@@ -87,21 +87,21 @@ def part(case: Case, group: _pairs.Group, rule: str) -> Part:
     h = compared(own, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
     retain = accuracies(case.membership.retain[group.models[0]], y)
-    return Part(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
+    return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
 
 
-def estimates(parts: list[Part]) -> dict[str, Estimate]:
+def estimates(splits: list[Split]) -> dict[str, Estimate]:
     """The four numbers of some splits, as means over all their samples.
 
     From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. Below,
     it covers samples only and says so: a jackknife over a split's models would compare ε of unlike numbers of models.
     """
-    blocks = sorted({p.block for p in parts})
+    blocks = sorted({p.block for p in splits})
     found = {}
-    whole = _values(parts)
-    without = [_values([p for p in parts if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
-    h, null = np.concatenate([p.h for p in parts]), np.concatenate([p.null for p in parts])
-    worth = _worth(parts)
+    whole = _values(splits)
+    without = [_values([p for p in splits if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
+    h, null = np.concatenate([p.h for p in splits]), np.concatenate([p.null for p in splits])
+    worth = _worth(splits)
     alone = {  # each as a function of the means of h and of null
         "forgetting_quality": lambda f, _: f,
         "forgetting_quality_null": lambda _, f0: f0,
@@ -121,19 +121,19 @@ def estimates(parts: list[Part]) -> dict[str, Estimate]:
     return found
 
 
-def _values(parts: list[Part]) -> dict[str, float]:
-    f, f0 = (float(np.concatenate(some).mean()) for some in ([p.h for p in parts], [p.null for p in parts]))
+def _values(splits: list[Split]) -> dict[str, float]:
+    f, f0 = (float(np.concatenate(some).mean()) for some in ([p.h for p in splits], [p.null for p in splits]))
     return {
         "forgetting_quality": f,
         "forgetting_quality_null": f0,
         "forgetting_quality_over_null": f / f0 if f0 else math.nan,
-        "score": f * _worth(parts),
+        "score": f * _worth(splits),
     }
 
 
-def _worth(parts: list[Part]) -> float:
+def _worth(splits: list[Split]) -> float:
     """RA and TA multiplied: accuracy over that of retrained models."""
-    ratios = [np.mean([getattr(p, role) for p in parts], axis=0) for role in ("retain", "test")]
+    ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
     return float(math.prod(own / other if other else math.nan for own, other in ratios))
 
 

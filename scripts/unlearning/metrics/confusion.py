@@ -54,7 +54,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     guess = rates.predicted(case.unlearned[case.target])
     columns = np.flatnonzero(target.forget.any(axis=0))
     right = (guess != rates.per_model(labels, guess.shape, "labels"))[:, columns]
-    part = crossed.part(value=right * 1.0, weight=target.forget[:, columns] * 1.0)
+    part = crossed.per_model(value=right * 1.0, weight=target.forget[:, columns] * 1.0)
     places = {"unit": target.block, "split": target.split, "index": columns}
     return {"ic_score": single(**vars(part), **places, standard=DECIDES["ic_score"])}
 

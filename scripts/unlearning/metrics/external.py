@@ -17,7 +17,7 @@ from unlearning.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning.metrics.swap import QUANTITIES as OF_SWAP
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
-from unlearning.stats import crossed, readings, separation
+from unlearning.stats import crossed, separation
 
 QUANTITIES = (*OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RULI, *OF_SWAP)
 
@@ -146,8 +146,7 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
     found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
-        estimate = readings.mean_tpr(phi, rules.forget, rules.heldout, fpr=fpr, n=n)
-        found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=estimate))
+        found.append(row(attack="phi", metric="tpr_at_fpr", setting=f"fpr={fpr:g}", estimate=swap.tpr(rules, phi, fpr)))
     return found
 
 

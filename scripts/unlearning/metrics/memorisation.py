@@ -71,8 +71,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
     return list(_text.each(case, read))
 
 
-def _part(value: np.ndarray, weight: np.ndarray) -> crossed.Part:
-    return crossed.part(value=np.where(weight > 0, value, 0.0), weight=weight)
+def _part(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:

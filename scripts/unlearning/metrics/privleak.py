@@ -75,9 +75,9 @@ def leak(
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
     ratio = (1 - float(a.value.mean())) / base
     # (1 − a)/(1 − r) − 1 moves by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
-    moved = crossed.difference(crossed.Part(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
+    moved = crossed.difference(crossed.PerModel(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
     scale = 100 / base
-    centred = crossed.Part(
+    centred = crossed.PerModel(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
     return levels.of(centred, split=split, block=block, n=int(both.any(0).sum()))

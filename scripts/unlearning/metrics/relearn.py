@@ -117,11 +117,11 @@ def area(
     means = [np.einsum("p,mpr->mr", curve, values.astype(np.float64)) for values in (own, other)]
     weight = asked.astype(np.float64)
     if own.dtype == bool:
-        part = crossed.difference(*(crossed.part(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
+        part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
     else:
         gap, count = means[0] - means[1], weight.sum(axis=1, keepdims=True)
         value = (gap * weight).sum(axis=1, keepdims=True) / count
-        part = crossed.Part(value[:, 0], weight * (gap - value) / count, np.zeros((len(gap), 1)))
+        part = crossed.PerModel(value[:, 0], weight * (gap - value) / count, np.zeros((len(gap), 1)))
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reduced = crossed.combine([part], split=group.reshape(-1))
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())

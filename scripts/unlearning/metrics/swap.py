@@ -1,7 +1,6 @@
 """The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2025)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy import special
@@ -15,6 +14,7 @@ from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 from unlearning.stats import crossed, separation
+from unlearning.stats.readings import tpr_at
 
 FPRS = (0.01, 0.001)
 Key = tuple[str, str]  # attack, form
@@ -183,10 +183,12 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
         if key[0] != "random":
             way = _direction.familiar(score=score, phi=phi, asked=asked) if key[1] == "unlearned" else 1
             part = _game.advantage(rules, decision)
-            parts["/".join(key)] = crossed.Part(way * part.value, way * part.influence, way * part.imagined)
+            parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
     if not parts:
         return {}
-    arrays = {name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.Part.__annotations__}
+    arrays = {
+        name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.PerModel.__annotations__
+    }
     places = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {"advantage": Contribution(tuple(parts), **arrays, **places, standard=DECIDES["advantage"])}
 
@@ -252,10 +254,9 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
         keys = [("auc", ""), ("mia_score", ""), *(("tpr_at_fpr", setting) for setting in settings.values())]
         return [row(attack=name, metric=metric, setting=s, estimate=nothing) for metric, s in keys]
-    per_model = (_game.share(rules) / np.bincount(rules.split))[rules.split]
     sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
 
-    def read(part: crossed.Part, pair: int | None = None) -> stats.Estimate:
+    def read(part: crossed.PerModel, pair: int | None = None) -> stats.Estimate:
         reduced = crossed.combine([part], split=rules.split)
         count = n if pair is None else _game.samples(rules, pair)
         return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
@@ -266,17 +267,19 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         auc, setting = read(part, pair), "" if pair is None else f"pair={pair}"
         mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
         rows.append(row(attack=name, metric="mia_score", setting=setting, estimate=mia))
-    negatives = separation.effective_count(rules.heldout).min()
     for fpr, setting in settings.items():
-        reason = stats.unresolved(negatives=negatives, fpr=fpr)
-        if reason:
-            found = stats.empty(n=n, note=reason)
-        else:
-            part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
-            found = read(part)
-            found = replace(found, low=max(found.low - float(per_model @ optimism), 0.0))
-        rows.append(row(attack=name, metric="tpr_at_fpr", setting=setting, estimate=found))
+        rows.append(row(attack=name, metric="tpr_at_fpr", setting=setting, estimate=tpr(rules, score, fpr)))
     return rows
+
+
+def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
+    """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it; ``score`` float64 [models, columns
+    of the game]."""
+    n, found = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
+    if isinstance(found, str):
+        return stats.empty(n=n, note=found)
+    reduced = crossed.combine([found.part], split=rules.split)
+    return found.told(crossed.estimates(crossed.read(reduced, share=_game.share(rules)), n=n)[0])
 
 
 def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

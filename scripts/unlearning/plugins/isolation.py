@@ -53,10 +53,23 @@ def isolated(function: Callable[[], dict], file: str | Path, *, trace: bool = Tr
     raise kinds.get(found["kind"], RuntimeError)(found["error"])
 
 
+def apart(function: Callable[[], dict], file: str | Path | None, where: str) -> dict:
+    """What ``function`` returns: of a user's ``file`` as `isolated` does, of the library's (None) as it is.
+
+    ``where``: the path in the study by which errors of a user's file are told.
+    """
+    if file is None:
+        return function()
+    try:
+        return isolated(function, file)
+    except PluginError as error:
+        raise PluginError(f"{where}: {error}") from None
+
+
 def _answer(function: Callable[[], dict], answer, crash, trace: bool) -> None:
     """In the fork: write what the function returned or raised, and end."""
     try:
-        _end_with_parent()
+        end_with_parent()
         faulthandler.enable(crash)
         try:
             said = {"returned": function()}
@@ -87,7 +100,7 @@ def _killed(number: int, crash, file: str | Path) -> Exception:
     return PluginError(f"{where}: the process crashed ({CRASHES[number]})")
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """On Linux, die when the process that forked this one does."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):

@@ -65,18 +65,23 @@ def methods(options: Options, named: list[str]) -> list[str]:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
             raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
+    for name in own:
+        places = [root / name / "target", *([root / "target"] if len(own) == 1 else [])]
+        if not any(place.is_dir() for place in places):
+            wanted = "it must hold logits.npy of the models after unlearning, and who saw what"
+            raise ValueError(f"{places[-1]}: there is no such folder; {wanted}")
     found = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
     return [*(name for name in found if name == "none"), *own, *(name for name in found if name != "none")]
 
 
-class Population(NamedTuple):
+class LogitFolder(NamedTuple):
     """One folder: the ``kind`` of models in it, and its ``files`` by name, some of which may lie elsewhere."""
 
     kind: str
     files: dict[str, Path]
 
 
-def populations(options: Options, method: str, named: list[str]) -> dict[str, Population]:
+def populations(options: Options, method: str, named: list[str]) -> dict[str, LogitFolder]:
     """What there is for one of `methods`, by the part it plays. ``named``: all methods of the study.
 
     "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
@@ -94,20 +99,20 @@ def populations(options: Options, method: str, named: list[str]) -> dict[str, Po
     for kind in SHARED:
         if _has(root / kind):
             donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
-            shared[kind] = Population(kind, _files(kind, root / kind, [root], donors))
+            shared[kind] = LogitFolder(kind, _files(kind, root / kind, [root], donors))
     if method in YARDSTICKS:
         return _of_yardstick(YARDSTICKS[method], shared)
     above = list(dict.fromkeys((base[method], root)))
-    found = {"target": Population("target", _files("target", base[method] / "target", above, above))}
+    found = {"target": LogitFolder("target", _files("target", base[method] / "target", above, above))}
     if (base[method] / "shadow").is_dir():
-        found["shadow"] = Population("shadow", _files("shadow", base[method] / "shadow", above, []))
+        found["shadow"] = LogitFolder("shadow", _files("shadow", base[method] / "shadow", above, []))
     return {**found, **shared}
 
 
 _TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
 
 
-def _of_yardstick(kind: str, shared: dict[str, Population]) -> dict[str, Population]:
+def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
     """A shared population as the audited one; retrained models are compared with other retrained models only."""
     found = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]

@@ -9,15 +9,19 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.plugins.declarations import Protocol
-from unlearning.plugins.settings import Settings
+from unlearning.protocols import _candidates
 from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(metrics=("one_run", "accuracy"), also=("relearn",), counts=("models",))
 
 
-class Options(Settings):
-    """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size."""
+class Options(_candidates.Candidates):
+    """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size.
+
+    ``classes`` and ``memorised`` restrict the canaries.
+    """
 
     canaries: int = Field(100, ge=1)
     models: int = Field(1, ge=1)
@@ -30,20 +34,28 @@ class Options(Settings):
         return self
 
 
+selects_from = _candidates.selects_from
+
+
 def blocks(options: Options) -> dict[str, int]:
     """One population."""
     return {"models": options.models}
 
 
-def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
     """Memberships of one model. Raises ValueError if the data have too few samples for so many canaries."""
-    samples = np.flatnonzero(data.part == 0)
-    if 2 * options.canaries >= len(samples):
+    samples, wanted = np.flatnonzero(data.part == 0), 2 * options.canaries
+    allowed = _candidates.candidates(samples, data, options)
+    if wanted > len(allowed) or wanted >= len(samples):
+        which = f" of the classes {options.classes}" if options.classes else ""
         raise ValueError(
-            f"canaries={options.canaries} pairs take {2 * options.canaries} of {len(samples)} training samples and "
+            f"canaries={options.canaries} pairs take {wanted} of {len(allowed)} training samples{which} and "
             "leave none to keep; use more data or fewer canaries"
         )
-    both = generator(seed, "canaries").permutation(samples)[: 2 * options.canaries].reshape(-1, 2)
+    chosen = _candidates.chosen(allowed, wanted, options, selection)
+    both = generator(seed, "canaries").permutation(chosen)[:wanted].reshape(-1, 2)
     heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
     pair = np.full(len(data.y), -1, np.int64)
     pair[both] = np.arange(len(both))[:, None]

@@ -6,6 +6,7 @@ Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP
 from dataclasses import replace
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.protocols import swap
 
 PROTOCOL = replace(swap.PROTOCOL, also=("one_run", "relearn"), system="swap")
@@ -15,13 +16,15 @@ class Options(swap.Options):
     """As in the SWAP test; ``pairs`` counts pairs of independent splits."""
 
 
-blocks = swap.blocks
+blocks, selects_from = swap.blocks, swap.selects_from
 
 
-def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
     """Memberships of two splits that were drawn independently of each other."""
     splits = [
-        [swap.split_set(half, options, seed, "random", block, side, number) for number in range(2)]
-        for side, half in swap.cut(data, seed)
+        [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
+        for side, half in swap.cut(data, options, seed)
     ]
     return swap.assemble(block, splits, data, options, seed)

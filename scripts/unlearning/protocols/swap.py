@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.artifacts.arrays import Data, Membership
+from unlearning.artifacts.selection import Selection
 from unlearning.plugins.declarations import Protocol
-from unlearning.plugins.settings import Settings
+from unlearning.protocols import _candidates
 from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
@@ -25,12 +26,13 @@ PROTOCOL = Protocol(
 )  # fmt: skip
 
 
-class Options(Settings):
+class Options(_candidates.Candidates):
     """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
 
     ``requests``: F comes as so many requests of equal size, one after the other, with a part of T each.
     ``sensitivity`` weighs the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class,
-    all others 1; empty = uniform.
+    all others 1; empty = uniform. ``classes`` and ``memorised`` restrict F and T; to let a model forget a whole class,
+    choose it and a large ``alpha``: half of its samples are F, the others T, and R has none.
     """
 
     alpha: float = Field(0.1, gt=0, le=0.5)
@@ -41,36 +43,60 @@ class Options(Settings):
     sensitivity: dict[int, float] = Field(default_factory=dict)
 
 
+selects_from = _candidates.selects_from
+
+
 def blocks(options: Options) -> dict[str, int]:
     """One population, of pairs."""
     return {"pairs": options.pairs}
 
 
-def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
     """Memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
-    halves = [split_set(half, options, seed, "pair", block, side) for side, half in cut(data, seed)]
+    halves = [
+        split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
+    ]
     swapped = [[(r, f, t), (r, t, f)] for r, f, t in halves]
     return assemble(block, swapped, data, options, seed)
 
 
-def cut(data: Data, seed: int) -> list[tuple[str, np.ndarray]]:
-    """The game's half 𝒟 and the adversary's half: sample numbers of equal count, the same for every block."""
-    train = np.flatnonzero(data.part == 0)
-    order = generator(seed, "halves").permutation(train)
-    n = len(train) // 2
-    return [("game", order[:n]), ("shadow", order[n : 2 * n])]
+def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
+    """The game's half 𝒟 and the adversary's half: sample numbers of equal count, the same for every block.
+
+    Each has half of the candidates, so that all models forget and keep equally many.
+    """
+    train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
+    allowed = _candidates.candidates(train, data, options)
+    sides = [], []
+    for some in (allowed, train[~np.isin(train, allowed)]):
+        n = len(some) // 2
+        for side, half in zip(sides, (some[:n], some[n : 2 * n]), strict=True):
+            side.append(half)
+    return [(name, np.concatenate(side)) for name, side in zip(("game", "shadow"), sides, strict=True)]
 
 
-def split_set(samples: np.ndarray, options: Options, *key: int | str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, or the next lower multiple of ``requests``; R the rest."""
-    alpha = options.alpha
-    k = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+def split_set(
+    samples: np.ndarray, data: Data, options: Options, selection: Selection | None, *key: int | str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, half of the candidates if these are fewer, or the next lower
+    multiple of ``requests``; F and T uniform among the chosen candidates, R the rest."""
+    alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
+    wanted = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    k = min(wanted, len(allowed) // 2)
+    whole = 2 * wanted >= len(allowed)
     k -= k % options.requests
     if k < 1:
         what = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
-        raise ValueError(f"alpha={alpha} leaves {what} among {len(samples)} samples; use more data or a larger alpha")
-    order = generator(*key, "split").permutation(samples)
-    return order[2 * k :], order[:k], order[k : 2 * k]
+        which = f" of the classes {options.classes}" if options.classes else ""
+        raise ValueError(
+            f"alpha={alpha} leaves {what} among {len(allowed)} samples{which}; use more data or a larger alpha"
+        )
+    order = generator(*key, "split").permutation(_candidates.chosen(allowed, 2 * k, options, selection))
+    f, t = order[:k], order[k : 2 * k]
+    # Where all candidates are asked for, an odd one is left out: R would hold a sample of the forgotten class.
+    return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t
 
 
 def assemble(block: int, splits: list[list[tuple]], data: Data, options: Options, seed: int) -> Membership:

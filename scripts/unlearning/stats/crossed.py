@@ -17,7 +17,7 @@ ONE_MODEL = "one model: the interval covers samples only"
 
 
 @dataclass(frozen=True)
-class Part:
+class PerModel:
     """One statistic per model and how each sample moves it: ``value`` float64 [models], ``influence`` float64
     [models, samples] and ``imagined`` float64 [models, k] (imaginary samples, see ``stats.mean_influence``)."""
 
@@ -81,22 +81,22 @@ class Reading:
             return np.where(doubt > 0, np.diag(self.covariance) ** 2 / doubt, np.inf)
 
 
-def part(*, value: np.ndarray, weight: np.ndarray) -> Part:
+def per_model(*, value: np.ndarray, weight: np.ndarray) -> PerModel:
     """The weighted mean over samples of ``value`` in [0, 1] for each model; both float64 [models, samples]."""
-    return Part(*stats.mean_influence(value=value, weight=weight))
+    return PerModel(*stats.mean_influence(value=value, weight=weight))
 
 
-def difference(a: Part, b: Part, slope: np.ndarray | float = 1.0) -> Part:
+def difference(a: PerModel, b: PerModel, slope: np.ndarray | float = 1.0) -> PerModel:
     """a − slope·b to first order, each from samples of its own; ``slope`` a number or float64 [models]."""
     slope = np.broadcast_to(slope, a.value.shape)
-    return Part(
+    return PerModel(
         a.value - slope * b.value,
         a.influence - slope[:, None] * b.influence,
         np.concatenate([a.imagined, -slope[:, None] * b.imagined], axis=1),
     )
 
 
-def combine(parts: Iterable[Part], *, split: np.ndarray) -> Crossed:
+def combine(statistics: Iterable[PerModel], *, split: np.ndarray) -> Crossed:
     """Reduce statistics of all models to statistics of splits; ``split`` int [models] says who shares samples.
 
     Where no split has two models, models are compared across splits instead; with one model in all,
@@ -107,7 +107,7 @@ def combine(parts: Iterable[Part], *, split: np.ndarray) -> Crossed:
     within = bool((count > 1).any())
     dof = int((count - 1).sum()) if within else len(count) - 1
     values, influences, imagined, alone, deviations, noise = [], [], [], [], [], []
-    for p in parts:
+    for p in statistics:
         value, influence = average @ p.value, average @ p.influence
         values.append(value)
         influences.append(influence)
@@ -181,10 +181,10 @@ def joint_half_widths(
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Each statistic, a rate, with its own interval in [``low``, 1]; ``n`` counts samples."""
+    """Each statistic, a rate, with its own interval, all in [``low``, 1]; ``n`` counts samples."""
     note = annotated(reading, note)
     return [
-        stats.Estimate(float(v), max(float(v - h), low), min(float(v + h), 1.0), n, note)
+        stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
         for v, h in zip(reading.value, half_widths(reading), strict=True)
     ]
 

@@ -12,8 +12,9 @@ import numpy as np
 from unlearning.stats import Estimate
 
 ALPHA = 0.05
-#: Test or retain accuracy missing to retraining above which a model counts as broken, if its whole interval does.
-BROKEN = 0.10
+#: What a model may have lost against retraining before it counts as broken, if the whole interval of its loss lies
+#: above: accuracy (a difference), or the logarithm of its perplexity.
+BROKEN = {"difference": 0.10, "log": float(np.log(1.25)), "ratio": 0.10}
 
 AS_RETRAINED, TOLD, OVER, BROKE, UNDECIDED, FAILED = VERDICTS = (
     "as_retrained", "told", "over_unlearned", "broken", "undecided", "failed",
@@ -28,7 +29,8 @@ class Distance:
     ``estimate`` at 1 − α; ``inner``, the 1 − 2α interval of the two one-sided tests, for a metric that is the
     largest of several numbers the hull of theirs; ``margin`` (far < 0, near > 0), what still counts as retrained;
     ``p``, of the hypothesis that the method is retraining, before any correction over methods and metrics;
-    ``far``: whether the negative side means less familiar than never seen (F/F₀ cannot say so).
+    ``far``: whether the negative side means less familiar than never seen (F/F₀ cannot say so); ``broken``: above what
+    loss a model counts as broken, where the distance is one of worth.
     """
 
     metric: str
@@ -37,6 +39,7 @@ class Distance:
     margin: tuple[float, float]
     p: float = np.nan
     far: bool = True
+    broken: float = BROKEN["difference"]
 
 
 @dataclass(frozen=True)
@@ -86,18 +89,17 @@ def classify(
     utility: Sequence[Distance],
     failed: str = "",
     alpha: float = ALPHA,
-    broken: float = BROKEN,
 ) -> Decision:
     """The class of one method.
 
     ``deciding``, its distances by every deciding metric, with ``p_holm``, their p-values adjusted over all methods and
-    metrics of the scenario; ``utility``, accuracy missing to retraining by retain and test; ``failed``, why there is
-    nothing to judge. In this order: *failed*; *broken*, a gap of utility with its whole interval above ``broken``;
-    *as_retrained*, every distance and every gap within its margin (an intersection–union test, Berger 1982: each at
-    level α, no correction over metrics); *told* or *over_unlearned*, the distance with the least p_holm ≤ α on the
-    near or on the far side; else *undecided*. A distance that is told and within its margin is both; its verdict is
-    *as_retrained* and the note says the other. Raises ValueError where there is no deciding distance or p-values are
-    not one for each.
+    metrics of the scenario; ``utility``, what models lost in worth against retraining by retain and test; ``failed``,
+    why there is nothing to judge. In this order: *failed*; *broken*, a loss with its whole interval above its
+    ``broken``; *as_retrained*, every distance and every gap within its margin (an intersection–union test, Berger
+    1982: each at level α, no correction over metrics); *told* or *over_unlearned*, the distance with the least
+    p_holm ≤ α on the near or on the far side; else *undecided*. A distance that is told and within its margin is both;
+    its verdict is *as_retrained* and the note says the other. Raises ValueError where there is no deciding distance or
+    p-values are not one for each.
     """
     if not deciding or len(p_holm) != len(deciding):
         raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
@@ -108,8 +110,10 @@ def classify(
     widest = int(np.argmax([_reach(distance) for distance in deciding]))
     shown = told[0] if told else widest
     for gap in utility:
-        if gap.estimate.low > broken:
-            return Decision(BROKE, shown, float(p[shown]), f"{gap.metric} {gap.estimate.value:.3f} below retraining")
+        if gap.estimate.low > gap.broken:
+            return Decision(
+                BROKE, shown, float(p[shown]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
+            )
     unproven = [d.metric for d in (*deciding, *utility) if not within(inner=d.inner, margin=d.margin)]
     if not unproven:
         names = ", ".join(deciding[k].metric for k in told)

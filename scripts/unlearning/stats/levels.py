@@ -5,7 +5,7 @@ import numpy as np
 from unlearning.stats import Estimate, crossed, empty
 
 
-def part(*, value: np.ndarray, weight: np.ndarray) -> crossed.Part:
+def per_model(*, value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
     """The weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
 
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
@@ -15,7 +15,7 @@ def part(*, value: np.ndarray, weight: np.ndarray) -> crossed.Part:
     mean = (share * value).sum(axis=-1, keepdims=True)
     effective = 1 / (share**2).sum(axis=-1, keepdims=True)
     correction = np.sqrt(effective / np.maximum(effective - 1, 1e-9))
-    return crossed.Part(mean[..., 0], correction * share * (value - mean), np.zeros((*mean.shape[:-1], 2)))
+    return crossed.PerModel(mean[..., 0], correction * share * (value - mean), np.zeros((*mean.shape[:-1], 2)))
 
 
 def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> Estimate:
@@ -29,11 +29,11 @@ def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.n
     if not have.any():
         return empty(n=0, note="no model has two samples in this role")
     columns = rows[have].any(axis=0)
-    one = part(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
+    one = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
     return of(one, split=split[have], block=block[have], n=int(columns.sum()))
 
 
-def of(one: crossed.Part, *, split: np.ndarray, block: np.ndarray, n: int, note: str = "") -> Estimate:
+def of(one: crossed.PerModel, *, split: np.ndarray, block: np.ndarray, n: int, note: str = "") -> Estimate:
     """The mean over models of a statistic of each, with its interval; ``n`` goes into the result."""
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reduced = crossed.combine([one], split=group.reshape(-1))

@@ -214,9 +214,11 @@ def distances(
     )
 
 
-def of_parts(*, parts: Sequence[crossed.Part], unit: np.ndarray, split: np.ndarray | None = None) -> Distances:
-    """`distances` of statistics that are at hand as ``crossed.Part``, each of all models: advantages, AUCs, rates."""
-    value, influence, imagined = (np.stack([getattr(p, name) for p in parts]) for name in vars(parts[0]))
+def of_statistics(
+    *, statistics: Sequence[crossed.PerModel], unit: np.ndarray, split: np.ndarray | None = None
+) -> Distances:
+    """`distances` of advantages, AUCs or rates, each a ``crossed.PerModel`` of all models."""
+    value, influence, imagined = (np.stack([getattr(p, name) for p in statistics]) for name in vars(statistics[0]))
     return distances(value=value, influence=influence, imagined=imagined, unit=unit, split=split)
 
 

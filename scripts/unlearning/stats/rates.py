@@ -46,7 +46,9 @@ def _mean(hits: list[np.ndarray], rows, split, block) -> list[stats.Estimate]:
         return [stats.empty(n=0, note="no model has samples in this role")]
     columns = rows.any(axis=0)
     weight = rows[np.ix_(have, columns)].astype(np.float64)
-    part, *other = [crossed.part(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits]
+    part, *other = [
+        crossed.per_model(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits
+    ]
     if other:
         part = crossed.difference(part, other[0])
     _, group = np.unique(np.stack([block, split])[:, have], axis=1, return_inverse=True)

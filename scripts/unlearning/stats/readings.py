@@ -32,12 +32,12 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
         nothing = stats.empty(n=n, note=sides)
         return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
     score, positive, negative = sides
-    parts = [
+    statistics = [
         balanced_accuracy(score > 0, positive, negative),
         separation.auc(score=score, positive=positive, negative=negative),
     ]
     tpr = {tpr_name(level): mean_tpr(score, positive, negative, fpr=level, n=n) for level in fpr}
-    return {**dict(zip(("accuracy", "auc"), over_models(parts, n=n), strict=True)), **tpr}
+    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n), strict=True)), **tpr}
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
@@ -67,49 +67,78 @@ def tpr_name(fpr: float) -> str:
     return f"tpr_at_{100 * fpr:g}pct_fpr"
 
 
-def over_models(parts: Sequence[crossed.Part], *, n: int) -> list[stats.Estimate]:
+def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats.Estimate]:
     """Means over models of statistics of [models, samples], with intervals over samples and over models."""
-    models = len(parts[0].value)
-    reading = crossed.read(crossed.combine(parts, split=np.arange(models)), share=np.full(models, 1 / models))
+    models = len(statistics[0].value)
+    reading = crossed.read(crossed.combine(statistics, split=np.arange(models)), share=np.full(models, 1 / models))
     return crossed.estimates(reading, n=n)
 
 
-def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.Part:
+def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
     """½(TPR + TNR) of each model; on equal sides the share of right answers.
 
     ``said`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
     """
     advantage = crossed.difference(
-        crossed.part(value=said.astype(np.float64), weight=positive),
-        crossed.part(value=said.astype(np.float64), weight=negative),
+        crossed.per_model(value=said.astype(np.float64), weight=positive),
+        crossed.per_model(value=said.astype(np.float64), weight=negative),
     )
-    return crossed.Part((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
+    return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
 
 def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
-    """Mean over models of the TPR at ``fpr``; one threshold for all where a single model cannot resolve it.
+    """Mean over models of the TPR at ``fpr``, as `tpr_at` reads it; models are repeats of one another.
 
     Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
     """
+    found = tpr_at(score, positive, negative, fpr=fpr)
+    return stats.empty(n=n, note=found) if isinstance(found, str) else found.told(over_models([found.part], n=n)[0])
+
+
+#: From here on a note says how much too high a TPR reads.
+OPTIMISM = 0.005
+
+
+@dataclass(frozen=True)
+class Tpr:
+    """The TPR of each model as a ``part``, how much too high their mean reads (``optimism``), and how it was read."""
+
+    part: crossed.PerModel
+    optimism: float
+    note: str
+
+    def told(self, mean: stats.Estimate) -> stats.Estimate:
+        """The ``mean`` of the part with the note, its lower limit less the optimism."""
+        note = "; ".join(filter(None, (mean.note, self.note)))
+        return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
+
+
+def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float) -> Tpr | str:
+    """The TPR of each model at ``fpr``; with one threshold for all models where one alone cannot resolve it, and the
+    reason where all together cannot. Arguments as ``balanced_accuracy``, ``score`` float64 without NaN.
+
+    With one threshold a model's number is its own TPR less what its own rate of false alarms, beyond ``fpr``, has
+    added to it, so that numbers of models vary as their pooled TPR does.
+    """
     sides = {"score": score, "positive": positive, "negative": negative}
-    fewest = negative.sum(axis=1).min()
+    fewest = separation.effective_count(negative).min()
     if not stats.unresolved(negatives=fewest, fpr=fpr):
         part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
-        (found,) = over_models([part], n=n)
-        return replace(found, low=max(found.low - optimism.mean(), 0.0))
-    if reason := stats.unresolved(negatives=negative.sum(), fpr=fpr):
-        return stats.empty(n=n, note=reason)
-    models, samples = score.shape
-    part, optimism = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
-    influence = part.influence.reshape(models, samples)
-    raw = models / (models - 1) * (influence.sum(axis=1) ** 2).sum()
-    reading = crossed.Reading(
-        value=part.value,
-        influence=np.concatenate([influence.sum(axis=0, keepdims=True), part.imagined], axis=1),
-        models=np.array([[max(raw - (influence**2).sum(), 0.0)]]),
-        raw=np.array([[raw]]),
-        dof_models=models - 1,
-    )
+        return Tpr(part, float(optimism.mean()), _high(optimism.mean(), fewest))
+    every = float(separation.effective_count(negative.reshape(-1)))
+    if reason := stats.unresolved(negatives=every, fpr=fpr):
+        return reason
+    models = len(score)
+    whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
+    influence = models * whole.influence.reshape(score.shape)
+    imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
+    own = influence.sum(axis=1)
+    part = crossed.PerModel(whole.value + own - own.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
-    (found,) = crossed.estimates(reading, n=n, note=note)
-    return replace(found, low=max(found.low - optimism.mean(), 0.0))
+    return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, every)))))
+
+
+def _high(optimism: float, negatives: float) -> str:
+    if optimism < OPTIMISM:
+        return ""
+    return f"reads about {optimism:.3f} high, because {negatives:.0f} negatives set the threshold"

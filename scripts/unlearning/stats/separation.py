@@ -6,7 +6,7 @@ from unlearning import stats
 from unlearning.stats import crossed
 
 
-def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.Part:
+def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
     """AUC of positive against negative samples for each model, ties half.
 
     ``score`` float64 [models, samples] without NaN; ``positive`` and ``negative`` float64 [models, samples], the
@@ -18,8 +18,8 @@ def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> cro
         placement[m, rows] = stats.placements(
             score=score[m, rows], positive=positive[m, rows] > 0, weight=(positive + negative)[m, rows]
         )
-    beaten, beating = (crossed.part(value=placement, weight=weight) for weight in (positive, negative))
-    return crossed.Part(
+    beaten, beating = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
+    return crossed.PerModel(
         beaten.value,
         beaten.influence + beating.influence,
         np.concatenate([beaten.imagined, beating.imagined], axis=1),
@@ -28,7 +28,7 @@ def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> cro
 
 def tpr_at_fpr(
     *, score: np.ndarray, positive: np.ndarray, negative: np.ndarray, fpr: float
-) -> tuple[crossed.Part, np.ndarray]:
+) -> tuple[crossed.PerModel, np.ndarray]:
     """Largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism; inputs as ``auc``.
 
     Influence: a threshold held at its FPR moves the TPR, to first order, by the slope of the ROC curve,
@@ -51,9 +51,9 @@ def tpr_at_fpr(
         slope[m] = rise / positive[m].sum() / (high - low)
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
-    hits, alarms = (crossed.part(value=accepted, weight=weight) for weight in (positive, negative))
+    hits, alarms = (crossed.per_model(value=accepted, weight=weight) for weight in (positive, negative))
     moved = crossed.difference(hits, alarms, slope)
-    return crossed.Part(hits.value, moved.influence, moved.imagined), optimism
+    return crossed.PerModel(hits.value, moved.influence, moved.imagined), optimism
 
 
 def effective_count(weight: np.ndarray) -> np.ndarray:

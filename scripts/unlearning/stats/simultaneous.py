@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning import stats
-from unlearning.stats import LEVEL, Estimate
+from unlearning.stats import LEVEL
 from unlearning.stats.paired import Distances
 
 DRAWS = 4000
@@ -21,73 +21,52 @@ def deviations(*, correlation: np.ndarray, rng: np.random.Generator, draws: int 
     return rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
 
 
-def half_widths(
-    *,
-    distances: Distances,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    units: bool = True,
-    draws: int = DRAWS,
-) -> np.ndarray:
-    """Half-widths of intervals that hold for all numbers together, float64 [K]; ``units`` as ``Distances.half_widths``.
-
-    The critical value of the largest |deviation| is carried over to each number by its own interval at the level that
-    it has for one number.
-    """
-    largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
-    critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
-    bonferroni = 1 - (1 - level) / (2 * len(distances.value))
-    each = min(stats.normal_probability(critical), bonferroni)
-    return distances.half_widths(level=2 * each - 1, units=units)
-
-
-def adjusted(*, p: np.ndarray, correlation: np.ndarray, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
+def adjusted(*, p: np.ndarray, largest: np.ndarray) -> np.ndarray:
     """p-values of K numbers adjusted for the largest of them, float64 [K]: P(largest deviation ≥ that of this p).
 
-    ``p`` float64 [K], two-sided. Never above Bonferroni's, which is also what is left where ``draws`` are too few.
-    Source: Westfall and Young 1993, single step.
+    ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. Never above
+    Bonferroni's, which is also what is left where there are too few draws. Source: Westfall and Young 1993, single
+    step.
     """
-    p = np.asarray(p, dtype=np.float64)
-    largest = np.sort(np.abs(deviations(correlation=correlation, rng=rng, draws=draws)).max(axis=1))
-    own = -stats.normal_quantile(p / 2)
-    beyond = draws - np.searchsorted(largest, own, "left")
-    return np.minimum(np.minimum((beyond + 1) / (draws + 1), len(p) * p), 1.0)
+    own = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
+    beyond = len(largest) - np.searchsorted(np.sort(largest), own, "left")
+    return np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
+
+
+def level_of_each(*, largest: np.ndarray, count: int, level: float) -> float:
+    """The level that each of ``count`` intervals needs so that all hold together at ``level``; ``largest`` as in
+    `adjusted`."""
+    critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
+    bonferroni = 1 - (1 - level) / (2 * count)
+    return float(2 * min(stats.normal_probability(critical), bonferroni) - 1)
 
 
 @dataclass(frozen=True)
-class Strongest:
-    """The largest of several distances: ``which`` of them, its ``estimate`` with limits that hold for all together, the
-    hull ``inner`` of the 1 − 2α intervals of all, and the adjusted ``p`` that all are 0."""
+class Together:
+    """K distances with intervals that hold for all of them together, as when an adversary is the best of several.
 
-    which: int
-    estimate: Estimate
-    inner: tuple[float, float]
-    p: float
-
-
-def strongest(
-    *,
-    distances: Distances,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    units: bool = True,
-    note: str = "",
-    draws: int = DRAWS,
-) -> Strongest:
-    """The number furthest from 0 to either side, as when an adversary is the best of several attacks.
-
-    Within a margin are all of them where each one's own interval at 2·``level`` − 1 is (an intersection–union test):
-    so is their hull. ``units`` as ``Distances.half_widths``; ``p`` is always that of retraining itself.
+    ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: of the mean over these very units, by their
+    samples and models; ``p`` [K], adjusted, that all are 0; ``inner``, the hull of each one's own interval at 1 − 2α:
+    within a margin are all of them where it is (an intersection–union test). A distance with p ≤ α lies further from
+    0 than ``alone`` is wide.
     """
-    which = int(np.abs(distances.value).argmax())
-    half = half_widths(distances=distances, rng=rng, level=level, units=units, draws=draws)[which]
-    own = distances.half_widths(level=2 * level - 1, units=units)
-    p = adjusted(p=distances.p_values(), correlation=distances.correlation, rng=rng, draws=draws).min()
-    value = float(distances.value[which])
-    note = "; ".join(filter(None, (note, distances.note)))
-    return Strongest(
-        which,
-        Estimate(value, float(value - half), float(value + half), distances.design.samples, note),
-        (float((distances.value - own).min()), float((distances.value + own).max())),
-        float(p),
-    )
+
+    half: np.ndarray
+    alone: np.ndarray
+    p: np.ndarray
+    inner: tuple[float, float]
+
+
+def together(
+    *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
+) -> Together:  # fmt: skip
+    """Intervals and p-values of several distances that hold together; of a single one its own."""
+    p, each, count = distances.p_values(), level, len(distances.value)
+    if count > 1:
+        largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
+        each = level_of_each(largest=largest, count=count, level=level)
+        p = np.maximum(adjusted(p=p, largest=largest), p)
+    half, alone = (distances.half_widths(level=each, units=units) for units in (True, False))
+    own = distances.half_widths(level=2 * level - 1)
+    inner = float((distances.value - own).min()), float((distances.value + own).max())
+    return Together(half, alone, p, inner)

@@ -23,6 +23,12 @@ BUILT_IN = {
 #: Files of a case that a kind of figure may be drawn from.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 
+#: What the settings of rows are called, and those whose values are names.
+SETTINGS = (
+    "role", "target", "rule", "pair", "split", "block", "model", "models", "of", "fpr", "confidence", "step",
+)  # fmt: skip
+NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
+
 SETS = ("paper", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
 
@@ -105,6 +111,8 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
         _metric(metric, (*where, "metric"), shown)
     for attack in _listed(wish.attack):
         _adversary(attack, (*where, "attack"), shown)
+    for setting in _listed(wish.setting) if kind == "tables" else ():
+        _setting(setting, (*where, "setting"), shown)
 
 
 # ---------------------------------------------------------------- helpers
@@ -226,6 +234,20 @@ def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> No
     if attack and name not in known and attack not in brought:
         choice = [*brought, *(f"{name}/{form}" for name in known for form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
+
+
+def _setting(setting: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
+    """A setting is "name=value;name=value"; those of the library's metrics have known names."""
+    if any(metric.file for s in shown for metric in s.metrics.values()):
+        return
+    for part in filter(None, setting.split(";")):
+        name, equals, value = part.partition("=")
+        if name not in SETTINGS:
+            raise StudyError(where, unknown(name, SETTINGS, f"setting {part!r}"))
+        if not equals or not value:
+            raise StudyError(where, f"must be of the form {name}=value, found {part!r}")
+        if name in NAMED and value not in NAMED[name]:
+            raise StudyError(where, unknown(value, NAMED[name], f"{name} {value!r}"))
 
 
 def _quantities(shown: list[Scenario]) -> list[Quantity]:

@@ -63,7 +63,8 @@ def select(study: Study, only: Sequence[str]) -> Study:
         {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}
         for displays in (study.tables, study.figures)
     )
-    name = "_".join([study.name, *only])
+    # No name has a hyphen, so that no other study is called like a part of this one.
+    name = "-".join([study.name, *only])
     return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
 
 

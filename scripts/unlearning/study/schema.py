@@ -102,8 +102,9 @@ class Figure(Settings):
 
 
 class Margins(Settings):
-    """What still counts as retrained: differences in rates, and factors for F/F₀ (``forgetting_quality``) and for the
-    median ``efficacy``. ``accuracy`` is that on what is kept and on the test part."""
+    """What still counts as retrained: differences in rates, and factors for F/F₀ (``forgetting_quality``), for the
+    median ``efficacy`` and for ``perplexity``. ``accuracy`` and ``perplexity`` are those on what is kept and on the
+    test part."""
 
     advantage: float = Field(0.05, gt=0, lt=1)
     auc: float = Field(0.05, gt=0, lt=0.5)
@@ -111,6 +112,7 @@ class Margins(Settings):
     accuracy: float = Field(0.05, gt=0, lt=1)
     forgetting_quality: float = Field(1.25, gt=1)
     efficacy: float = Field(1.5, gt=1)
+    perplexity: float = Field(1.1, gt=1)
 
 
 class StudyFile(Settings):

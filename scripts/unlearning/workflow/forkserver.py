@@ -24,6 +24,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
+from unlearning.plugins.isolation import end_with_parent
+
 #: Slow to import, and needed by jobs of every study. FIRST is imported before serving, because data jobs need it.
 FIRST = ("numpy", "scipy.special", "sklearn.datasets", "pydantic", "snakemake.script")
 LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
@@ -50,6 +52,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 #: Arrow's default allocator has a background thread, which does not survive a fork.
 NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
+#: Name of the folders of sockets among temporary ones.
+PREFIX = "unlearning-"
+
 #: Sockets of the server, and of the one for jobs with models.
 DOORS = ("door", "models")
 
@@ -70,8 +75,9 @@ def start(special: Collection[str] = ("models",)) -> str | None:
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
         return None
     doors = {name: socket.socket(socket.AF_UNIX) for name in DOORS[: 1 + ("models" in special)]}
+    _tidy()
     try:
-        folder = tempfile.mkdtemp(prefix="unlearning-")  # accessible to this user only
+        folder = tempfile.mkdtemp(prefix=PREFIX)  # accessible to this user only
         with _short(folder) as short:
             for name, door in doors.items():
                 door.bind(f"{short}/{name}")
@@ -121,6 +127,7 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
 
     Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
+    end_with_parent()
     path = sys.path[2:]  # without the current folder and the library's
     for number in SIGNALS:  # signals are for the jobs; finished forks are reaped automatically
         signal.signal(number, signal.SIG_IGN)
@@ -128,6 +135,7 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
         _take(module)
     scripts = [file.stem for file in SCRIPTS.glob("*.py")]
     if len(doors) > 1 and os.fork() == 0:
+        end_with_parent()
         os.close(doors[0])
         needs = [module for need in special if need in ("models", "privacy") for module in SPECIAL[need]]
         last = SPECIAL["text"] if "text" in special else ()  # the slowest: all other jobs can start before
@@ -168,6 +176,19 @@ def _serve(door: int, modules: list[str], scripts: list[str], path: list[str]) -
         open_for(None)
 
 
+def _tidy() -> None:
+    """Remove folders of sockets that nobody listens at any more: of servers that were killed, and could not do it."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
+            if folder.stat().st_uid != os.getuid() or not (folder / DOORS[0]).exists():
+                continue
+            try:
+                with _short(str(folder)) as short:
+                    asked.connect(f"{short}/{DOORS[0]}")
+            except ConnectionRefusedError:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _take(module: str) -> None:
     with suppress(Exception):  # a job that needs it fails with its own error
         import_module(module)
@@ -175,6 +196,7 @@ def _take(module: str) -> None:
 
 def _run(client: socket.socket, path: list[str]) -> None:
     """In the fork: take over the environment of the requesting process, run its script, send the exit status."""
+    end_with_parent()
     for number in SIGNALS:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     code = 1

@@ -31,7 +31,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseFiles:
     """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
 
     scenario: Scenario
@@ -59,7 +59,7 @@ class Plan:
 
     study: Study
     nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
-    cases: list[Case] = field(default_factory=list)
+    cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     _codes: dict[tuple, str] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from unlearning.plugins import registry, source
 from unlearning.study.schema import Scenario
 from unlearning.workflow import compared
 from unlearning.workflow.edges import edges
-from unlearning.workflow.nodes import Case, Plan
+from unlearning.workflow.nodes import CaseFiles, Plan
 
 CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
 
@@ -167,7 +167,7 @@ def protocols(plan: Plan, displays: dict, name: str) -> str:
     return ", ".join(dict.fromkeys(s.protocol.name for s in chosen))
 
 
-def described(case: Case) -> dict[str, Any]:
+def described(case: CaseFiles) -> dict[str, Any]:
     """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
     scenario = case.scenario
     method = scenario.methods[case.method]
@@ -248,7 +248,7 @@ def _imported(scenario: Scenario) -> bool:
     return scenario.protocol.name == "external"
 
 
-def _drawn_from(kind: str, case: Case) -> dict[str, Any]:
+def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
     before unlearning for some models only."""
     roles = registry.constant(_figure_file(kind), "DRAWN_FROM") or ()
@@ -271,7 +271,7 @@ def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
     return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
 
 
-def _judged(case: Case) -> dict[str, str]:
+def _judged(case: CaseFiles) -> dict[str, str]:
     """Stage → ledger entry of the jobs that judge a case."""
     files = {"attack": case.scores, "metrics": case.metrics}
     return {stage: compared.spec(path) for stage, path in files.items() if path}

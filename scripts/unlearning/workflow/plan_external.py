@@ -4,7 +4,7 @@ from pathlib import Path
 
 from unlearning.plugins import source
 from unlearning.study.schema import PAPER_SET
-from unlearning.workflow.nodes import Case, Node
+from unlearning.workflow.nodes import CaseFiles, Node
 from unlearning.workflow.plan_scenario import Judged
 
 
@@ -59,7 +59,7 @@ class External(Judged):
         )  # fmt: skip
         target, original = made["target"].outputs, made.get("original")
         self.plan.cases.append(
-            Case(
+            CaseFiles(
                 scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
                 scores[0].outputs["scores"] if scores else None, [target["logits"]],
                 [original.outputs["logits"]] if original else [],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from unlearning.adversary.reference import needs
 from unlearning.plugins import registry, source
+from unlearning.plugins.guard import PluginError, guard, said, shown
 from unlearning.study import selecting
 from unlearning.study.schema import PLACES, Plugin, Scenario
 from unlearning.workflow.nodes import Node, Plan
@@ -29,10 +30,27 @@ class Models:
 
     def count(self) -> tuple[int, int]:
         """Blocks of models, and jobs if none is shared with another scenario."""
-        counts = self.protocol.blocks(self.protocol.Options(**self.scenario.protocol.options)).values()
+        counts = self._populations().values()
         made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
         return sum(counts), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
+
+    def _populations(self) -> dict[str, int]:
+        """Population → blocks of it. Raises ValueError, with the place, if a user's own protocol does not say so."""
+        protocol = self.scenario.protocol
+        options = self.protocol.Options(**protocol.options)
+        if protocol.file is None:
+            return self.protocol.blocks(options)
+        try:
+            with guard(protocol.file):
+                found = self.protocol.blocks(options)
+            counts = found.items() if isinstance(found, dict) else [(None, None)]
+            if not all(isinstance(name, str) and type(count) is int and count >= 0 for name, count in counts):
+                wanted = "blocks must return how many blocks each population has, such as {'target': 4}"
+                raise PluginError(f"{shown(protocol.file)}: {wanted}, it returned {said(found)}")
+        except PluginError as error:
+            raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None
+        return found
 
     def selection(self) -> Node:
         """Verdicts of this scenario's models on every sample, and what it takes to get them."""
@@ -73,16 +91,18 @@ class Models:
         return self.plan.add(
             "data", label, settings, {}, {},
             ("data.npz",), (chosen,), ("data",),
-            place={"file": chosen.file, **{k: v for k, v in chosen.options.items() if k in PLACES}},
+            place={
+                "file": chosen.file, "where": f"scenarios.{self.scenario.name}.data",
+                **{k: v for k, v in chosen.options.items() if k in PLACES},
+            },
         )  # fmt: skip
 
     def _blocks(self) -> list[tuple[str, list[int]]]:
         """(population, block numbers) of every batch."""
-        options = self.protocol.Options(**self.scenario.protocol.options)
         size = self.study.batch
         return [
             (population, list(range(start, min(start + size, count))))
-            for population, count in self.protocol.blocks(options).items()
+            for population, count in self._populations().items()
             for start in range(0, count, size)
         ]
 
@@ -100,7 +120,8 @@ class Models:
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.study.seed, **step},
             {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
-            ("membership.npz",), (protocol,), ("protocols",), place={"file": protocol.file},
+            ("membership.npz",), (protocol,), ("protocols",),
+            place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol"},
         )  # fmt: skip
 
     def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:

@@ -2,7 +2,7 @@
 
 from unlearning.plugins import registry
 from unlearning.study.schema import PAPER_SET
-from unlearning.workflow.nodes import Case, Comparison, Node
+from unlearning.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning.workflow.plan_models import Models, after_request
 
 
@@ -76,7 +76,7 @@ class Judged(Models):
             wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
         )  # fmt: skip
         self.plan.cases.append(
-            Case(
+            CaseFiles(
                 scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
                 scores.outputs["scores"] if scores else None,
                 [n.outputs["logits"] for n in made], [n.outputs["logits"] for n in trains],

@@ -40,7 +40,7 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     else:
         try:
             options, run = _method(node, forget, retain)
-            # With less than a batch of each set, a method that steps on both reads more of the larger one than in whole.
+            # On less than a batch of each set, a method that steps on both reads more per row than in whole.
             batch = getattr(options, "batch_size", FIRST)
             least = ceil(batch * len(everything) / max(min(len(forget), len(retain)), 1))
             step = per_row(run, bank, len(everything), least=least)

@@ -1,18 +1,20 @@
-"""Everything that changes how Snakemake itself behaves: two changes, each with its reason.
+"""Everything that changes how Snakemake itself behaves: three changes, each with its reason.
 
-Both change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
+All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
 """
 
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 
 from unlearning.workflow import forkserver
 
-#: Minor versions of Snakemake for which both changes have been checked.
+#: Minor versions of Snakemake for which the changes have been checked.
 CHECKED = ("9.27",)
 
 
@@ -27,6 +29,7 @@ def apply(workflow, special: Collection[str]) -> None:
         )
         return
     lift_default_job_rate(workflow)
+    end_gracefully_from_a_thread(workflow)
     if workflow.local_exec:
         run_scripts_in_forks(special)
 
@@ -41,6 +44,16 @@ def lift_default_job_rate(workflow) -> None:
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
+
+
+def end_gracefully_from_a_thread(workflow) -> None:
+    """Let the signal SIGTERM stop the scheduler from a thread of its own.
+
+    Reason: Snakemake's handler takes the scheduler's lock, in the main thread. If a signal comes while the scheduler
+    itself holds that lock, which it does whenever it looks after finished jobs, the thread waits for itself for ever.
+    """
+    stop = workflow.scheduler.exit_gracefully
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
 
 
 def run_scripts_in_forks(special: Collection[str] = ("models",)) -> None:

@@ -55,11 +55,11 @@ def draw(found: Decisions):
 
 
 def _methods(found: Decisions, where: decisions.Place) -> list[str]:
-    return [name for name in found.verdicts[where] if name not in naming.REFERENCES]
+    return [name for name in found.verdicts[where] if name not in naming.BASELINES]
 
 
 def _rows(found: Decisions, where: decisions.Place) -> list[dict]:
-    return [row for row in found.distances[where] if row["deciding"] and row["method"] not in naming.REFERENCES]
+    return [row for row in found.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
 def _row(axis, at: int, own: list[dict], looks: dict, verdict: dict) -> None:

@@ -32,7 +32,7 @@ def draw(numbers: Numbers, order: dict):
             if all(cell.bounded for _, cell in found) and not control:
                 low, high = [cell.low for _, cell in found], [cell.high for _, cell in found]
                 axis.fill_between(
-                    xs, low, high, color=colours[name], alpha=0.07 if name in naming.REFERENCES else 0.15, lw=0
+                    xs, low, high, color=colours[name], alpha=0.07 if name in naming.BASELINES else 0.15, lw=0
                 )
             axis.plot(
                 xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",

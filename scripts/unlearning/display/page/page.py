@@ -78,7 +78,7 @@ def paragraphs(text: str) -> list[str]:
 
 def opening(numbers: Numbers) -> str:
     """What was done, in one sentence."""
-    names = [name for name in lookup.methods(numbers.cases) if name not in naming.REFERENCES]
+    names = [name for name in lookup.methods(numbers.cases) if name not in naming.BASELINES]
     scenarios = list(dict.fromkeys(case["scenario"] for case in numbers.cases))
     counted = f"{len(names)} unlearning method{'' if len(names) == 1 else 's'}"
     return (
@@ -190,7 +190,7 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
 
 def example(numbers: Numbers) -> dict | None:
     """One number of the study, and the file that it comes from: what a reader would look up first."""
-    for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.REFERENCES):
+    for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
             row = {"metric": metric, "attack": cell.attack, "setting": cell.setting, "value": repr(cell.value)}

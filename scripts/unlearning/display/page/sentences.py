@@ -33,7 +33,7 @@ class Verdict:
 
 def methods(numbers: Numbers, found: Decisions) -> list[Verdict]:
     """A verdict on every method that is no reference, in study order."""
-    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.REFERENCES]
+    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
 
 
 def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:
@@ -128,15 +128,17 @@ def _against(row: dict) -> str:
 def _broken(found: Decisions, where: Place, row: dict) -> str:
     gaps = found.of(where, row["method"])
     said = [
-        f"{role} is {_points(gaps[name])} points below that of retraining"
+        f"{role} is {_loss(gaps[name])} that of retraining"
         for name, role in decisions.ROLES.items()
-        if name in gaps and gaps[name]["ci_low"] > decide.BROKEN
+        if name in gaps and gaps[name]["ci_low"] > decide.BROKEN[gaps[name]["scale"]]
     ]
     return ", ".join(said)
 
 
-def _points(gap: dict) -> str:
-    return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}]"
+def _loss(gap: dict) -> str:
+    if gap["scale"] == "log":
+        return f"{_number(gap)} times"
+    return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
 
 
 def _check(method: str, row: dict | None, own: dict | None) -> tuple[str, str]:

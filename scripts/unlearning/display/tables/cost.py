@@ -94,7 +94,7 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
     for name in lookup.methods(cases):
         # Along an axis, the mean over its values.
         found = [[r for (s, _, m), (_, r) in taken.items() if (s, m) == (one, name)] for one in scenarios]
-        limited = name not in naming.REFERENCES
+        limited = name not in naming.BASELINES
         means = [sum(some) / len(some) if some else None for some in found]
         lines.append(Line(naming.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
     own = [[t for (s, _, m), (t, _) in taken.items() if (s, m) == (one, "retrain")] for one in scenarios]
@@ -107,7 +107,7 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
             method=method,
             per_model=seconds,
             to_retrain=ratio,
-            over_limit="yes" if ratio > LIMIT and method not in naming.REFERENCES else "no",
+            over_limit="yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
         )
         for (scenario, setting, method), (seconds, ratio) in taken.items()
     ]

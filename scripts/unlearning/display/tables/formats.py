@@ -1,4 +1,4 @@
-"""One sheet in every format: csv with full numbers, Markdown, LaTeX with booktabs, plain text."""
+"""One sheet in every format: csv with all digits that mean something, Markdown, LaTeX with booktabs, plain text."""
 
 import textwrap
 from pathlib import Path
@@ -19,10 +19,17 @@ TEX = {
     "“": "``", "”": "''", "‘": "`", "’": "'", "\n": " ",
 }  # fmt: skip
 
+#: Significant digits in csv; what follows them in a float64 is the order of additions.
+DIGITS = 12
+
 
 def write(sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path) -> None:
     """Write the three files, one sheet after the other; the same sheets give the same bytes."""
-    records = [record for sheet in sheets for record in sheet.records]
+    records = [
+        {name: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for name, v in record.items()}
+        for sheet in sheets
+        for record in sheet.records
+    ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)))
     for path, shown in ((md, markdown), (tex, latex)):
         with replacing(path) as part:

@@ -12,7 +12,8 @@ from unlearning.stats import decide
 READING = (
     "Told: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. As retrained: "
     "every deciding distance, and the accuracies, lie within the margin. Closed: the share that a method removes of "
-    "what doing nothing leaves. By: the metric, or the attack, that tells. Gaps: accuracy below retraining."
+    "what doing nothing leaves. By: the metric, or the attack, that tells. Gaps: accuracy "
+    "below retraining, or perplexity as its multiple."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
@@ -49,12 +50,12 @@ def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bo
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
-        Entry("" if method in naming.REFERENCES else decisions.share(row)),
-        Entry("—" if far else interval(decisions.size(shown), max(decimals([decisions.size(shown)]), 2))),
+        Entry("" if method in naming.BASELINES else decisions.share(row)),
+        _distance(shown),
         Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
         Entry(p.removeprefix("p ").removeprefix("= ")),
-        Entry("" if method in naming.REFERENCES else row["against_none"]),
-        *(_gap(own.get(name)) for name in decisions.ROLES),
+        Entry("" if method in naming.BASELINES else row["against_none"]),
+        *(_gap(own, role) for role in ("retain", "test")),
     )  # fmt: skip
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
 
@@ -76,10 +77,15 @@ def why(found: Decisions, where: Place, method: str, row: dict) -> str:
     return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
 
 
-def _gap(row: dict | None) -> Entry:
-    if row is None:
-        return Entry("")
-    return Entry(number(row["distance"], 3))
+def _distance(shown: dict | None) -> Entry:
+    if shown is None:
+        return Entry("—")
+    size = decisions.size(shown)
+    return Entry(interval(size, max(decimals([size]), 2)), (shown["note"],) if shown["alone"] == 1 else ())
+
+
+def _gap(own: dict[str, dict], role: str) -> Entry:
+    return Entry(next((decisions.lost(own[name]) for name in decisions.ROLES if name in own and role in name), ""))
 
 
 def brief(found: Decisions, where: Place) -> Sheet:
@@ -102,7 +108,7 @@ def along(found: Decisions, places: list[Place]) -> Sheet:
         cells = []
         for where in places:
             row = found.verdict(where, method)
-            share = row and method not in naming.REFERENCES and decisions.share(row).split(" [")[0]
+            share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
             cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
         lines.append(Line(naming.method(method), tuple(cells)))
     heads = tuple(Head(naming.setting(setting)) for _, setting in places)

@@ -1,0 +1,126 @@
+"""Runs the tiny study where something is amiss around it: it ends as ever, or with a sentence and no traceback, and
+once all is well again, with the same bytes."""
+
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kills import AFTER, MARK, _differences, left
+from workplace import Workplace
+
+#: Seconds until a run counts as hanging.
+PATIENCE = 300
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """``shell``: what runs the command, which takes the place of {run}; ``environment`` is added to the run's.
+    ``before`` prepares the folder. ``fails``: the run cannot end well, and must say so in a sentence with this in it.
+    """
+
+    shell: str = "{run}"
+    environment: dict[str, str] = field(default_factory=dict)
+    before: Callable[[Workplace], None] = lambda place: None
+    fails: str = ""
+    root: bool = False
+
+
+def _lock(place: Workplace) -> None:
+    """As a run that is killed leaves it."""
+    locks = place.folder / ".snakemake" / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    (locks / "0.output.lock").write_text("results/tiny/report.html\n")
+
+
+def _read_only(place: Workplace) -> None:
+    (place.folder / "results").mkdir(exist_ok=True)
+
+
+IN_OWN = "unshare -m sh -c {quoted}"
+TROUBLES = {
+    "HOME that is not there": Trouble(environment={"HOME": "/proc/nowhere", "XDG_CACHE_HOME": ""}),
+    "TMPDIR that is not there": Trouble(environment={"TMPDIR": "/proc/nowhere"}),
+    "TMPDIR read-only": Trouble(environment={"TMPDIR": "/proc"}),
+    "no fork server": Trouble(environment={"UNLEARNING_FORKSERVER": "0"}),
+    "stdout closed": Trouble("{run} >&-"),
+    "stderr closed": Trouble("{run} 2>&-"),
+    "stdin, stdout and stderr closed": Trouble("{run} <&- >&- 2>&-"),
+    "stdout full": Trouble("{run} >/dev/full"),
+    "nobody reads": Trouble("{run} | true"),
+    "no /dev/shm": Trouble("mount -t tmpfs none /dev/shm -o ro && {run}", root=True),
+    "a locked folder": Trouble(before=_lock, fails="lock"),
+    "results/ read-only": Trouble(
+        "mount --bind results results && mount -o remount,ro,bind results && {run}", before=_read_only, root=True,
+        fails="ead-only",
+    ),
+    "the folder read-only": Trouble("mount --bind . . && mount -o remount,ro,bind . && cd $PWD && {run}", root=True,
+                                    fails="ead-only"),
+    "LANG of nowhere": Trouble(environment={"LC_ALL": "C", "LANG": "xx_YY.nothing", "PYTHONUTF8": "0"}),
+    "another time zone": Trouble(environment={"TZ": "Asia/Kathmandu"}),
+    "hashes of other seeds": Trouble(environment={"PYTHONHASHSEED": "12345"}),
+    "few open files": Trouble("ulimit -n 64; {run}"),
+}  # fmt: skip
+
+
+def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str, str]:
+    """(what was amiss, what was wrong with what came of it): a run in trouble, and one without."""
+    what = list(TROUBLES)[number % len(TROUBLES)]
+    trouble = TROUBLES[what]
+    for name in ("results", ".snakemake"):
+        shutil.rmtree(place.folder / name, ignore_errors=True)
+    trouble.before(place)
+    mark, said = secrets.token_hex(8), place.folder / "said.txt"
+    shell = trouble.shell.format(run=shlex.join(place.command()))
+    if trouble.root:
+        shell = IN_OWN.format(quoted=shlex.quote(shell))
+    environment = {**place.environment, **trouble.environment, MARK: mark}
+    with said.open("w") as file:
+        run = subprocess.Popen(
+            ["bash", "-c", f"set -o pipefail; {shell}"], env=environment, cwd=place.folder, stdout=file, stderr=file,
+            start_new_session=True,
+        )  # fmt: skip
+    wrong = []
+    try:
+        code = run.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, 9)
+        return what, f"{what}: the run hangs: {said.read_text()[-600:]}"
+    wrong += [f"{AFTER:g} s later still there: {one}" for one in left(mark)]
+    text = said.read_text(errors="replace")
+    if "Traceback" in text:
+        wrong.append(f"a traceback: {text[text.index('Traceback') :][:600]}")
+    if trouble.fails:
+        wrong += [f"it says nothing of {trouble.fails!r}: {text[-600:]}"] * (trouble.fails not in text)
+        wrong += ["it ended with 0"] * (code == 0)
+        shutil.rmtree(place.folder / ".snakemake" / "locks", ignore_errors=True)
+        again = place.run(check=False)
+        wrong += [f"once all was well again: {again.stdout[-600:]}"] * (again.returncode != 0)
+    elif code and what != "nobody reads":
+        wrong.append(f"it ended with {code}: {text[-600:]}")
+    if not wrong:
+        wrong += _differences(place.contents(), whole)
+    return what, f"{what}: {'; '.join(wrong)}" if wrong else ""
+
+
+def prepared(root: Path, study: dict) -> Workplace:
+    """A copy of the workflow's files as they are now below ``root``, and a folder with the study beside it."""
+    from workplace import ROOT, WORKFLOW
+
+    tree = root / "tree"
+    if not tree.exists():
+        tree.mkdir(parents=True)
+        for name in WORKFLOW:
+            original = ROOT / name
+            if original.is_dir():
+                shutil.copytree(original, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(original, tree / name)
+    place = Workplace(tree, root / "work")
+    place.folder.mkdir(exist_ok=True)
+    place.write(study)
+    return place

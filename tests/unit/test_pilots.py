@@ -1,0 +1,61 @@
+"""Comparisons on record that foretell a study: of the same kind, whatever their pairs, models and methods."""
+
+from forecast_cases import planned
+from unlearning.artifacts.files import write_spec
+from unlearning.workflow import forecast, pilots
+
+SWAP = {"name": "swap", "alpha": 0.25}
+NAMES = ("small", "large", "other", "noisy")
+
+
+def nodes(**defaults):
+    scenarios = {
+        "small": {"protocol": {**SWAP, "pairs": 2, "models_per_split": 1}},
+        "large": {"protocol": {**SWAP, "pairs": 6, "models_per_split": 3}, "methods": ["none", "retrain", "neggrad"]},
+        "other": {"protocol": {**SWAP, "alpha": 0.5, "pairs": 2, "models_per_split": 1}},
+        "noisy": {"data": {"label_noise": 0.2}},
+    }
+    plan = planned(scenarios, **defaults)
+    found = forecast.nodes(plan)
+    names = {one.scenario.name: one.outputs["spec"].split("/")[-2] for one in plan.comparisons}
+    return found, names
+
+
+def test_the_size_of_a_comparison_and_what_it_is_of(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found, names = nodes()
+    made = pilots.sizes(found)
+    small, large, other, noisy = (made[names[name]] for name in NAMES)
+    assert (small.blocks, small.models) == (2, 1)
+    assert (large.blocks, large.models) == (6, 3)
+    assert small.kind == large.kind
+    assert len({small.kind, other.kind, noisy.kind}) == 3
+    assert large.times(small, "pairs") == (3, 3)
+    assert large.times(small, "target models") == (9, 1)
+
+
+def test_the_largest_of_the_same_kind_is_the_pilot_and_a_comparison_that_is_done_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found, names = nodes()
+    made = pilots.sizes(found)
+    small, large, other, _ = (made[names[name]] for name in NAMES)
+    assert pilots.pilot(small, [other]) is None
+    assert pilots.pilot(small, [other, large]) is large
+    assert pilots.pilot(small, [small, large]) is small
+
+
+def test_what_is_done_is_read_as_it_was_planned(tmp_path, monkeypatch):
+    """From the spec files of finished jobs, whatever the seed; damaged ones are left out."""
+    monkeypatch.chdir(tmp_path)
+    found, names = nodes()
+    for node in found:
+        folder = tmp_path / "results" / node["stage"] / node["node"]
+        folder.mkdir(parents=True, exist_ok=True)
+        inputs = [f"results/{stage}/{name}/file" for stage, some in node["after"].items() for name in some]
+        write_spec(folder / "spec.json", {"settings": node["settings"], "inputs": inputs, "checksums": {}})
+    damaged = tmp_path / "results/comparisons/damaged-0123456789"
+    damaged.mkdir()
+    (damaged / "spec.json").write_text("{")
+    assert pilots.sizes(pilots.recorded()) == pilots.sizes(found)
+    later, _ = nodes(data={"name": "digits", "size": 200, "test_size": 50})
+    assert pilots.pilot(pilots.sizes(later)[names["small"]], pilots.sizes(pilots.recorded()).values())
