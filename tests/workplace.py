@@ -85,11 +85,11 @@ class Workplace:
     def contents(self) -> dict[str, bytes]:
         """Every result that must not depend on when, where and in how many pieces it was made."""
         # These tell what everything cost, or how many hours would decide what is undecided.
-        timed = ("spec.json", "log.txt", "report.html", "verdicts.md", "verdicts.tex")
+        timed = ("spec.json", "log.txt", "report.html", "resolution.svg", "resolution.png")
 
         def depends(path: Path) -> bool:
             name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name
-            return name in timed or Path(name).stem in ("cost", "resolution", "hours") or path.parent.name == "logs"
+            return name in timed or Path(name).stem in ("cost", "hours") or path.parent.name == "logs"
 
         paths = [path for path in self.find("**/*") if not depends(path)]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}

@@ -12,7 +12,7 @@ from unlearning.adversary.reference import LOGP
 from unlearning.artifacts.arrays import Membership
 from unlearning.attacks import min_k_plus_plus, zlib
 from unlearning.metrics import memorisation, perplexity, privleak
-from unlearning.metrics._text import nll
+from unlearning.metrics._text import nll, worths
 from unlearning.stats import levels
 
 NO = math.nan
@@ -221,3 +221,29 @@ def test_rows_of_memorisation_and_privleak(case):
     case.compared = None
     assert privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}}) == []
     assert not [m for m, _ in by_name(memorisation.rows(case, {})) if m.endswith("_gap")]
+
+
+# ---------------------------------------------------------------- worth
+
+
+def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_test_part():
+    rng = np.random.default_rng(3)
+    logits = np.stack([rng.normal(size=(4, 30)), np.zeros((4, 30))], axis=-1)
+    test, forget = np.arange(30) >= 20, np.zeros((4, 30), bool)
+    forget[:2, :5], forget[2:, 5:10] = True, True
+    split, none = np.array([0, 0, 1, 1]), np.zeros((4, 30), bool)
+    member = Membership(
+        train=np.tile(~test, (4, 1)), forget=forget, heldout=none, seed=np.arange(4), split=split,
+        block=np.zeros(4, int), shadow=np.zeros(4, bool),
+    )  # fmt: skip
+    case = SimpleNamespace(
+        unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
+    )
+    found = worths(case, {"unit": np.zeros(4, int), "split": split})
+    loss = nll(logits)
+    for name, rows in (("nll_retain", member.retain), ("nll_test", np.tile(test, (4, 1)))):
+        expected = [loss[m, rows[m]].mean() for m in range(4)]
+        np.testing.assert_allclose(found[name].value[0], expected)
+        assert (found[name].standard.near, found[name].standard.deciding) == (1, False)
+        assert found[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
+    assert worths(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}

@@ -63,6 +63,6 @@ def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]
     for role, rows in {"retain": target.retain, "test": np.broadcast_to(case.data.part == 1, value.shape)}.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if (rows.sum(axis=1) > 1).all():
-            part = levels.part(value=value[:, columns], weight=rows[:, columns] * 1.0)
+            part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
             found[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
     return found
