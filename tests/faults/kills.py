@@ -19,7 +19,7 @@ import numpy as np
 from workplace import Workplace
 
 #: Seconds until a run that was asked to stop, and had to finish what it does, counts as hanging.
-PATIENCE = 120
+PATIENCE = 600
 #: Seconds after the end of a run at which none of its processes may be alive.
 AFTER = 2.0
 #: Mark of all processes of a run: an environment variable.

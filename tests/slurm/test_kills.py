@@ -1,4 +1,4 @@
-"""A submitted run that is killed, its jobs cancelled or left to themselves, goes on later to the same bytes."""
+"""A submitted run that is killed, its jobs cancelled or left alone, goes on later and ends with the same bytes."""
 
 import random
 import shutil
