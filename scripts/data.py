@@ -9,14 +9,6 @@ from unlearning.plugins import registry
 from unlearning.plugins.isolation import apart
 
 
-@script
-def data(data: str, settings: dict, place: dict) -> dict:
-    """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
-    place = dict(place)
-    where, file = place.pop("where"), place.pop("file", None)
-    return apart(lambda: made(data, settings, file, place), file, where)
-
-
 def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
     """Load, prepare and write; a user's own source does it in a process of its own."""
     source = registry.load("data", settings["source"], file)
@@ -32,3 +24,11 @@ def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
         "relabelled": int((prepared.y != prepared.y_clean).sum()),
         "duplicates": {"groups": len(groups), "train_test_pairs": len(pairs_across(groups, prepared.part))},
     }
+
+
+@script
+def data(data: str, settings: dict, place: dict) -> dict:
+    """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
+    place = dict(place)
+    where, file = place.pop("where"), place.pop("file", None)
+    return apart(lambda: made(data, settings, file, place), file, where)
