@@ -1,7 +1,11 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
 from unlearning.workflow import compared, parameters
 
+# Files of the workflow are known by their content, so that nothing is made again when the folder is moved.
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
+PAGE = {
+    kind: f"{workflow.basedir}/resources/page/page.{kind}" for kind in ("html", "css")
+}
 SHOWN = "../resources/captions/shown.rst"
 CONFIGFILES = list(map(str, workflow.config_settings.configfiles))
 
@@ -93,7 +97,6 @@ rule table:
     input:
         asks(compared.files),
         metrics=rules.collect.output.union,
-        published=PUBLISHED,
     output:
         csv=report(
             "results/{study}/tables/{table}.csv",
@@ -114,6 +117,7 @@ rule table:
         "../envs/score.yaml"
     params:
         settings=asks(parameters.table, "table"),
+        published=lambda wildcards, input: PUBLISHED,
     script:
         "../scripts/tables.py"
 
@@ -202,11 +206,8 @@ rule report:
         specs=lambda wildcards: plan_of(wildcards.study).specs(),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
-        published=PUBLISHED,
         tables=lambda wildcards: tables_of(wildcards.study),
         figures=lambda wildcards: figures_of(wildcards.study),
-        template=f"{workflow.basedir}/resources/page/page.html",
-        stylesheet=f"{workflow.basedir}/resources/page/page.css",
     output:
         html="results/{study}/report.html",
     log:
@@ -218,6 +219,9 @@ rule report:
         settings=lambda wildcards: parameters.report(
             plan_of(wildcards.study), CONFIGFILES
         ),
+        published=lambda wildcards, input: PUBLISHED,
+        template=lambda wildcards, input: PAGE["html"],
+        stylesheet=lambda wildcards, input: PAGE["css"],
     script:
         "../scripts/report.py"
 

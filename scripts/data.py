@@ -16,7 +16,7 @@ def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
-        prepared.public, prepared.compressed, prepared.tokenizer,
+        prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,
     ).write(data)  # fmt: skip
     groups = duplicates(prepared.x)
     return {

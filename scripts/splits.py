@@ -12,17 +12,6 @@ from unlearning.plugins.guard import PluginError, guard, ours, said, shown
 from unlearning.plugins.isolation import apart
 
 
-@script
-def splits(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None = None) -> dict:
-    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
-    sequence, as they are after the ``request`` of that number.
-
-    The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
-    is kept cannot be forgotten.
-    """
-    return apart(lambda: made(data, membership, settings, place, selection), place["file"], place["where"])
-
-
 def made(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
     """Draw, check and write; a user's own protocol does it in a process of its own."""
     protocol = registry.load("protocols", settings["protocol"], place["file"])
@@ -54,3 +43,14 @@ def made(data: str, membership: str, settings: dict, place: dict, selection: lis
         "models": len(drawn.seed), "forget": int(drawn.forget[0].sum()), "train": int(drawn.train[0].sum()),
         "copies": copies,
     }  # fmt: skip
+
+
+@script
+def splits(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None = None) -> dict:
+    """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
+    sequence, as they are after the ``request`` of that number.
+
+    The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
+    is kept cannot be forgotten.
+    """
+    return apart(lambda: made(data, membership, settings, place, selection), place["file"], place["where"])

@@ -175,13 +175,14 @@ def _run(place: Path, study: dict, cores: int) -> list[str]:
     """Make everything; the lines of what failed."""
     import yaml
 
-    from unlearning_audit import ROOT
+    from unlearning_audit import ROOT, caches
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
     done = subprocess.run(
         [*command, "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        env=caches.environment(),
     )  # fmt: skip
     if not (place / "results" / STUDY / "report.html").exists():
         raise RuntimeError(f"the run in {place} did not end:\n{done.stdout[-2000:]}")

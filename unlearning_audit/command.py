@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from unlearning_audit import ROOT, completion, starts
+from unlearning_audit import ROOT, caches, completion, starts
 
 #: Command → (what it does, examples).
 COMMANDS = {
@@ -181,7 +181,8 @@ def _snakemake(file: str, more: list[str]) -> int:
     targets = [one for one in more if not one.startswith("-")][:1] if more[:1] and not more[0].startswith("-") else []
     rest = more[len(targets) :]
     where = ["--cores", *cores] if cores else []
-    return subprocess.run([*command, *targets, *study, *where, *rest], check=False).returncode
+    typed = [*command, *targets, *study, *where, *rest]
+    return subprocess.run(typed, check=False, env=caches.environment()).returncode
 
 
 def _many(count: int, what: str) -> str:

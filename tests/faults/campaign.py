@@ -4,6 +4,7 @@
     python tests/faults/campaign.py studies --study config.yaml --tries 5000
     python tests/faults/campaign.py kills --work /tmp/kills --tries 100
     python tests/faults/campaign.py surroundings --work /tmp/surroundings --tries 17
+    python tests/faults/campaign.py publish kills.jsonl studies.jsonl --to resources/measured/faults
 
 Every try depends on --seed and its own number alone. They are written down in --record as they are made, and those that
 stand there are not made again, so that a campaign may be interrupted.
@@ -18,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import numpy as np
@@ -44,9 +46,9 @@ def flipped(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], t
 
 
 def damaged(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
-    """A try of a study with faults: it is read and planned."""
-    text = Path(asked.study).read_text(encoding="utf-8")
-    return lambda rng, number: studies.attempt(text, rng)
+    """A try of a study with faults: it is read and planned; the ways to give it take turns."""
+    text, ways = Path(asked.study).read_text(encoding="utf-8"), list(studies.WAYS)
+    return lambda rng, number: studies.attempt(text, rng, ways[number % len(ways)])
 
 
 def _whole(asked: argparse.Namespace) -> tuple[surroundings.Workplace, dict[str, bytes]]:
@@ -99,16 +101,37 @@ def table(done: list[dict]) -> str:
     )
 
 
+def publish(records: list[str], to: Path) -> None:
+    """The tables of several records, each called as its campaign, as csv and Markdown."""
+    rows = []
+    for record in map(Path, records):
+        done = [json.loads(line) for line in record.read_text().splitlines()]
+        tried, failed = Counter(one["what"] for one in done), Counter(one["what"] for one in done if one["wrong"])
+        rows += [(record.stem, what, tried[what], failed[what]) for what in sorted(tried)]
+        rows += [(record.stem, "all", len(done), sum(failed.values()))]
+    text = [",".join(map(str, row)) for row in [("campaign", "what", "tried", "failed"), *rows]]
+    to.with_suffix(".csv").write_text("\n".join(text) + "\n")
+    lines = ["| campaign | what | tried | failed |", "|---|---|--:|--:|"]
+    lines += ["| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) + " |" for row in rows]
+    to.with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("campaign", choices=CAMPAIGNS)
+    parser.add_argument("campaign", choices=[*CAMPAIGNS, "publish"])
+    parser.add_argument("records", nargs="*", help="to publish: files of records")
+    parser.add_argument("--to", default="faults", help="to publish: where the tables go, without ending")
     parser.add_argument("--results", default="results", help="the results of a finished study")
     parser.add_argument("--study", default="config.yaml", help="the study that is damaged")
     parser.add_argument("--work", default="campaign", help="where the runs work that are killed or hindered")
     parser.add_argument("--tries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--record", help="what was tried so far (default: the campaign's name with .jsonl)")
-    done = run(parser.parse_args())
+    asked = parser.parse_args()
+    if asked.campaign == "publish":
+        publish(asked.records, Path(asked.to))
+        return
+    done = run(asked)
     print(table(done))
     sys.exit(any(one["wrong"] for one in done))
 

@@ -1,10 +1,13 @@
 """Damages studies as people and disks do: whatever comes of it must be a plan, or one sentence that names the file."""
 
+import contextlib
+import io
 import re
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from unlearning_audit import command
 
 from unlearning.study import reading
 from unlearning.study.messages import StudyError
@@ -77,22 +80,60 @@ def _key(content: bytes, rng: np.random.Generator) -> bytes:
 FAULTS = (_byte, _cut, _lines, _value, _value, _value, _key, _key)
 
 
-def attempt(text: str, rng: np.random.Generator) -> tuple[str, str]:
-    """(what came of it, what was wrong with that): a mutated study is read and planned in this process."""
+def attempt(text: str, rng: np.random.Generator, way: str = "a file") -> tuple[str, str]:
+    """(the way and what came of it, what was wrong with that): a mutated study is read and planned in this process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mine.yaml")
-        content = mutated(text, rng)
+        # A plan of many thousand nodes is sound, and of no interest here.
+        content = mutated(f"{text}\nlimit: {LIMIT}\n", rng)
         path.write_bytes(content)
         try:
-            config, origin = reading.load([path])
-            # A plan of many thousand nodes is sound, and of no interest here.
-            config = {**config, "limit": LIMIT} if config.get("limit") is None else config
-            plan.make(reading.read(config, origin))
+            WAYS[way](text, path)
         except StudyError as error:
             said = str(error)
-            return "refused", "" if said.isprintable() and "mine.yaml: " in said else f"{said!r} for {content!r}"
+            told = said.isprintable() and ("mine.yaml: " in said or "(given by --config)" in said)
+            return f"{way}: refused", "" if told else f"{said!r} for {content!r}"
         except ValueError as error:
-            return "refused by the plan", "" if str(error).isprintable() else f"{error!r} for {content!r}"
+            return f"{way}: refused by the plan", "" if str(error).isprintable() else f"{error!r} for {content!r}"
+        except SystemExit as end:
+            said = str(end.code)
+            told = said.isprintable() and said.startswith("audit: ")
+            return f"{way}: refused", "" if told or end.code == 0 else f"{said!r} for {content!r}"
         except Exception as error:
-            return "traceback", f"{type(error).__name__}: {error} for {content!r}"
-    return "planned", ""
+            return f"{way}: traceback", f"{type(error).__name__}: {error} for {content!r}"
+    return f"{way}: planned", ""
+
+
+def _file(text: str, path: Path) -> None:
+    """As the one file of a study."""
+    config, origin = reading.load([path])
+    plan.make(reading.read({"limit": LIMIT, **config}, origin))
+
+
+def _two(text: str, path: Path) -> None:
+    """As a second file, over a sound one."""
+    first = path.with_name("first.yaml")
+    first.write_text(f"{text}\nlimit: {LIMIT}\n")
+    plan.make(reading.read(*reading.load([first, path])))
+
+
+def _given(text: str, path: Path) -> None:
+    """As what --config adds to a sound one, if it is YAML."""
+    given, _ = reading.load([path])
+    sound = path.with_name("mine.yaml")
+    sound.write_text(f"{text}\nlimit: {LIMIT}\n")
+    plan.make(reading.read(*reading.load([sound]), given))
+
+
+def _command(text: str, path: Path) -> None:
+    """By the command that people type."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            command.main(["check", str(path)])
+        except SystemExit as end:
+            if end.code not in (0, None):
+                raise
+
+
+#: The ways to give a study.
+WAYS = {"a file": _file, "two files": _two, "--config": _given, "audit check": _command}

@@ -6,21 +6,23 @@ import secrets
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kills import AFTER, MARK, _differences, left
-from workplace import Workplace
+from workplace import ROOT, WORKFLOW, Workplace
 
 #: Seconds until a run counts as hanging.
-PATIENCE = 300
+PATIENCE = 900
 
 
 @dataclass(frozen=True)
 class Trouble:
     """``shell``: what runs the command, which takes the place of {run}; ``environment`` is added to the run's.
-    ``before`` prepares the folder. ``fails``: the run cannot end well, and must say so in a sentence with this in it.
+    ``before`` prepares the folder; ``audit``: by the command audit, as Snakemake itself would not start. ``fails``: the
+    run cannot end well, and must say so in a sentence with this in it.
     """
 
     shell: str = "{run}"
@@ -28,6 +30,7 @@ class Trouble:
     before: Callable[[Workplace], None] = lambda place: None
     fails: str = ""
     root: bool = False
+    audit: bool = False
 
 
 def _lock(place: Workplace) -> None:
@@ -43,7 +46,7 @@ def _read_only(place: Workplace) -> None:
 
 IN_OWN = "unshare -m sh -c {quoted}"
 TROUBLES = {
-    "HOME that is not there": Trouble(environment={"HOME": "/proc/nowhere", "XDG_CACHE_HOME": ""}),
+    "HOME that is not there": Trouble(environment={"HOME": "/proc/nowhere", "XDG_CACHE_HOME": ""}, audit=True),
     "TMPDIR that is not there": Trouble(environment={"TMPDIR": "/proc/nowhere"}),
     "TMPDIR read-only": Trouble(environment={"TMPDIR": "/proc"}),
     "no fork server": Trouble(environment={"UNLEARNING_FORKSERVER": "0"}),
@@ -75,10 +78,11 @@ def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str
         shutil.rmtree(place.folder / name, ignore_errors=True)
     trouble.before(place)
     mark, said = secrets.token_hex(8), place.folder / "said.txt"
-    shell = trouble.shell.format(run=shlex.join(place.command()))
+    typed = [sys.executable, "-m", "unlearning_audit.command", "run", "study.yaml", "--cores", "2"]
+    shell = trouble.shell.format(run=shlex.join(typed if trouble.audit else place.command()))
     if trouble.root:
         shell = IN_OWN.format(quoted=shlex.quote(shell))
-    environment = {**place.environment, **trouble.environment, MARK: mark}
+    environment = {**place.environment, "PYTHONPATH": str(ROOT), **trouble.environment, MARK: mark}
     with said.open("w") as file:
         run = subprocess.Popen(
             ["bash", "-c", f"set -o pipefail; {shell}"], env=environment, cwd=place.folder, stdout=file, stderr=file,
@@ -109,8 +113,6 @@ def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str
 
 def prepared(root: Path, study: dict) -> Workplace:
     """A copy of the workflow's files as they are now below ``root``, and a folder with the study beside it."""
-    from workplace import ROOT, WORKFLOW
-
     tree = root / "tree"
     if not tree.exists():
         tree.mkdir(parents=True)

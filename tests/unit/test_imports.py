@@ -34,7 +34,6 @@ LIGHT = {"attacks", "metrics", "stats", "workflow", "study", "comparisons", "dis
 WITH_TORCH = {
     "workflow.attempt": "trains or unlearns one batch of models and records a failure, in the same jobs",
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
-    "workflow.trial": "tries a method on two small models, for whoever writes one",
     "workflow.probe": "trains a few steps to measure what a study will cost",
 }
 

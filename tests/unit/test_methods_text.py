@@ -268,6 +268,48 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
         unlearned(original, "rmu", layer=2)
 
 
+def with_refusals(original):
+    """The same models; of each forgotten sample one of the last ten rows is the refusal."""
+    told = original.copy()
+    told.refusals = torch.full((30,), -1)
+    told.refusals[:6] = torch.tensor([25, 22, 29, 21, 20, 27])
+    return told
+
+
+def test_idk_dpo_prefers_each_samples_own_refusal(original):
+    told = with_refusals(original)
+    plain = {"optimiser": "sgd", "weight_decay": 0.0}
+    near = unlearned(told, "idk_dpo", beta=0.3, alpha=0.5, **plain)
+    after = unlearned(told, "idk_dpo", beta=0.3, alpha=0.5, epochs=2, **plain)
+    forget, retain = rows()
+    written = Written(near)
+    written.reference = dict(original.extract(MODEL).named_parameters())
+
+    def logp(weights, row):
+        ((z, own),) = written.predictions(weights, row[None])
+        return -nll(z, own).sum()
+
+    total = 0.0
+    for number in forget.index[MODEL].tolist():
+        answer, refusal = near.x[number], near.x[int(told.refusals[number])]
+        gains = [logp(written.leaves, row) - logp(written.reference, row).detach() for row in (refusal, answer)]
+        total = total - 2 / 0.3 * logsigmoid(0.3 * (gains[0] - gains[1])) / forget.index.shape[1]
+    gradient = written.gradient(total + 0.5 * written.per_sample(mean_nll, written.retain))
+    for name, value in after.parameters.items():
+        moved = near.parameters[name][MODEL] - value[MODEL]
+        torch.testing.assert_close(moved, gradient[name], rtol=1e-6, atol=1e-9)
+    assert len(retain) == 14
+
+
+def test_idk_dpo_needs_refusals_of_language_models_only(original):
+    with pytest.raises(ValueError, match="set refusals: true under data"):
+        unlearned(original, "idk_dpo")
+    partial = with_refusals(original)
+    partial.refusals[3] = -1
+    with pytest.raises(ValueError, match="a refusal for each sample"):
+        unlearned(partial, "idk_dpo")
+
+
 def test_one_label_is_one_token(original):
     from bank_cases import fresh
 

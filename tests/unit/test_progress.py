@@ -149,3 +149,14 @@ def test_the_end_shows_the_headline_and_where_the_page_lies(tmp_path):
 )
 def test_spoken_times(seconds, text):
     assert progress.spoken(seconds) == text
+
+
+def test_the_bar_is_as_full_as_the_work_is_done_and_is_for_terminals(tmp_path):
+    watch = progress.Watch([], 0.0)
+    assert watch.bar(4) == "····"
+    paths = [f"results/train/a-{number:010x}/spec.json" for number in range(4)]
+    watch = progress.Watch(paths, 0.0)
+    watch.ready, watch.measured = {paths[0]}, {paths[0]: 2.0}
+    assert watch.bar(8) == "██······"
+    watch.ready, watch.measured = set(paths), dict.fromkeys(paths, 2.0)
+    assert watch.bar(8) == "█" * 8

@@ -252,7 +252,7 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
     whole, part = reading.read(both), reading.read({**both, "only": ["one"]})
     assert [s.name for s in whole.scenarios] == ["one", "two"]
     assert [s.name for s in part.scenarios] == ["one"]
-    assert (part.name, list(part.tables)) == (f"{whole.name}_one", ["first"])
+    assert (part.name, list(part.tables)) == (f"{whole.name}-one", ["first"])
     assert len(reading.read({**both, "only": ["swap"]}).scenarios) == 2
     unknown = "only: there is no scenario, protocol or system 'swop', did you mean 'swap'"
     with pytest.raises(StudyError, match=unknown):
@@ -262,7 +262,7 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
 def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
     whole = reading.read(*reading.load([ROOT / "config.yaml"]))
     part = reading.select(whole, ["ruli"])
-    assert part.name == f"{whole.name}_ruli"
+    assert part.name == f"{whole.name}-ruli"
     assert {s.name for s in part.scenarios} == {"ruli", "halves", "memorised"}
     assert {s.protocol.name for s in part.scenarios} == {"ruli", "lira_selection"}
     assert set(part.tables) == {name for name in whole.tables if name.startswith("ruli")}

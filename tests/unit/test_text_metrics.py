@@ -10,8 +10,8 @@ from unlearning import stats
 from unlearning.adversary import tokens
 from unlearning.adversary.reference import LOGP
 from unlearning.artifacts.arrays import Membership
-from unlearning.attacks import min_k_plus_plus, zlib
-from unlearning.metrics import memorisation, perplexity, privleak
+from unlearning.attacks import min_k_plus_plus, neighbourhood, zlib
+from unlearning.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
 from unlearning.metrics._text import nll, worths
 from unlearning.stats import levels
 
@@ -45,6 +45,88 @@ def test_zlib_divides_the_sum_by_the_bytes():
     ratio = zlib.ratio(four, np.array([[6.0, 5.0]]))
     assert ratio[0, 0] == -0.5
     assert np.isnan(ratio[0, 1])
+
+
+def test_the_neighbourhood_is_subtracted():
+    logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
+    assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
+
+
+# ---------------------------------------------------------------- truth ratio
+
+
+def two(logp: np.ndarray) -> np.ndarray:
+    """Logits (φ, 0) of passages whose tokens have the mean log-probability ``logp``."""
+    phi = logp - np.log(-np.expm1(logp))
+    return np.stack([phi, np.zeros_like(phi)], -1)
+
+
+def test_truth_ratio_by_hand():
+    """TOFU's own: the geometric mean of the wrong answers' probabilities over that of the paraphrase."""
+    p = np.array([[0.5, 0.4, 0.2, 0.1, 0.3, 0.25]])
+    perturbed = np.array([[3, 4], [5, -1], *[[-1, -1]] * 4])
+    right = np.array([[2], *[[-1]] * 5])
+    found = truth_ratio.log_ratio(two(np.log(p)), perturbed, right)[0]
+    np.testing.assert_allclose(np.exp(found[:2]), [math.sqrt(0.1 * 0.3) / 0.2, 0.25 / 0.4], rtol=1e-6)
+    assert np.isnan(found[2:]).all()
+    np.testing.assert_allclose(truth_ratio.closeness(found[:2]), [math.sqrt(0.03) / 0.2, 0.625], rtol=1e-6)
+    np.testing.assert_allclose(truth_ratio.true_better(found[:2]), [1 - math.sqrt(0.03) / 0.2, 0.375], rtol=1e-6)
+    assert truth_ratio.true_better(np.array([0.7])) == 0
+
+
+def distance(a, b) -> float:
+    """Kolmogorov–Smirnov, from its definition."""
+    return max(abs(sum(v <= t for v in a) / len(a) - sum(v <= t for v in b) / len(b)) for t in [*a, *b])
+
+
+def test_forget_quality_is_that_of_the_definition_and_uniform_under_the_null():
+    rng = np.random.default_rng(0)
+    own, other = rng.normal(size=(4, 30)), rng.normal(0.5, 1, size=(4, 30))
+    asked = np.ones((4, 30), bool)
+    asked[:, 25:] = False
+    groups = {"split": np.array([0, 0, 1, 1]), "block": np.zeros(4, int)}
+    ks, quality = truth_ratio.compared(own, other, asked, **groups)
+    by_hand = [distance(a[:25], b[:25]) for a, b in zip(own, other, strict=True)]
+    assert ks.value == pytest.approx(np.mean(by_hand), abs=1e-12)
+    assert ks.n == quality.n == 25
+    assert 0 < quality.value < 1
+    small = 0
+    for _ in range(400):
+        same = rng.normal(size=(2, 1, 40))
+        small += (
+            truth_ratio.compared(*same, np.ones((1, 40), bool), split=np.zeros(1), block=np.zeros(1))[1].value < 0.05
+        )
+    # Binomial with at most .05: four standard errors are .044; ties make the exact test a little careful.
+    assert small / 400 < 0.05 + 0.044
+
+
+def test_a_model_compared_with_itself_is_perfect():
+    value = np.random.default_rng(1).normal(size=(2, 20))
+    groups = {"split": np.arange(2), "block": np.zeros(2, int)}
+    ks, quality = truth_ratio.compared(value, value, np.ones((2, 20), bool), **groups)
+    assert (ks.value, quality.value) == (0, 1)
+
+
+# ---------------------------------------------------------------- overlap of the data
+
+
+def test_overlap_is_counted_as_in_a_loop():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 4, (12, 9)).astype(np.int32)
+    x[1::3, :3] = ~x[1::3, :3]
+    x[1::3, :3][x[1::3, :3] == -1] = ~1  # token 0 that is not scored would look like padding
+    x[2::3, 6:] = -1
+    kept = np.arange(12) < 5
+    runs = [
+        [tuple(int(v) if v >= 0 else ~int(v) for v in row[i : i + 3]) for i in range(7) if -1 not in row[i : i + 3]]
+        for row in x
+    ]
+    known = {run for row, keep in zip(runs, kept, strict=True) if keep for run in row}
+    expected = [sum(run in known for run in row) / len(row) for row in runs]
+    np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 3), kept), expected, rtol=0, atol=1e-15)
+    assert 0 < np.mean(expected[5:]) < 1
+    assert expected[:5] == [1.0] * 5
+    assert overlap.shared(overlap.numbered(x, 10), kept).tolist() == [0.0] * 12
 
 
 # ---------------------------------------------------------------- memorisation

@@ -1,6 +1,7 @@
 """Language models as classifiers of passages, and classifiers of sentences: losses by hand, marks, company."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from bank_cases import fresh
 from text_cases import LENGTH, SEEDS, VOCABULARY, bank, passages, tiny
 from unlearning.bank import tokens
 from unlearning.bank.bank import Bank
+from unlearning.bank.optim import Optimiser
 from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
+from unlearning.bank.streams import Rows, Stream
+from unlearning.metrics import _text, memorisation
 from unlearning.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
-from unlearning.models._passage import two_classes
+from unlearning.models._passage import mean_nll, two_classes
 
 CAUSAL = (gpt2, gpt_neox, llama)
 SENTENCE = (bert, distilbert, embedding_bag)
@@ -199,6 +202,66 @@ def test_models_without_tokens_say_so():
     assert made.readings == ()
     with pytest.raises(ValueError, match="only language models predict"):
         tokens.readings(made, np.arange(2))
+
+
+class Table(torch.nn.Module):
+    """A model whose probabilities are known: of token b after token a, row a of a table."""
+
+    readings, vocabulary, head = ("tokens",), 5, None
+
+    def __init__(self):
+        super().__init__()
+        self.logits = torch.nn.Parameter(torch.zeros(5, 5, dtype=torch.float64))
+
+    def forward(self, x, reading=None):
+        z = self.logits[torch.where(x < 0, ~x, x).long()][..., :-1, :]
+        return z if reading == "tokens" else two_classes(mean_nll(z, x))
+
+
+def test_a_table_of_bigrams_has_the_closed_form_of_every_reading():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(5), 5)
+    x = np.int32([[0, 1, 2, 3], [4, 4, 4, -1], [2, ~np.int32(3), 1, 0]])
+    made = Bank.create(Table, x, np.zeros(3, np.int64), [1], dtype=torch.float64)
+    made.parameters["logits"][0] = torch.from_numpy(np.log(p))
+    pairs = [[(0, 1), (1, 2), (2, 3)], [(4, 4), (4, 4)], [(3, 1), (1, 0)]]
+    expected = [-np.mean([np.log(p[a, b]) for a, b in row]) for row in pairs]
+    np.testing.assert_allclose(_text.nll(made.logits())[0], expected, rtol=1e-6)
+    found = tokens.readings(made, np.arange(3))[0]
+    assert np.isnan(found[..., 0]).tolist() == [[False] * 3, [False, False, True], [True, False, False]]
+    for row, places, values in ((0, (0, 1, 2), pairs[0]), (1, (0, 1), pairs[1]), (2, (1, 2), pairs[2])):
+        for t, (a, b) in zip(places, values, strict=True):
+            mean = (p[a] * np.log(p[a])).sum()
+            spread = np.sqrt((p[a] * (np.log(p[a]) - mean) ** 2).sum())
+            np.testing.assert_allclose(found[row, t], [np.log(p[a, b]), mean, spread, (p[a] > p[a, b]).sum()], 1e-6)
+    # The entropy rate of the chain is what the mean loss over long passages of its own goes to; of a uniform model,
+    # log 5. So is the AUC of telling its own text from uniform text by the loss: both are known in advance.
+    chain = np.zeros((400, 30), np.int32)
+    chain[:, 0] = rng.integers(5, size=400)
+    for t in range(1, 30):
+        chain[:, t] = (rng.random((400, 1)) > p[chain[:, t - 1]].cumsum(1)).sum(1).clip(max=4)
+    made.x = torch.from_numpy(np.concatenate([chain, rng.integers(0, 5, (400, 30)).astype(np.int32)]))
+    loss = _text.nll(made.logits())[0]
+    own, foreign = loss[:400], loss[400:]
+    values, vectors = np.linalg.eig(p.T)
+    stationary = np.real(vectors[:, np.argmax(values.real)])
+    stationary = stationary / stationary.sum()
+    rate, cross = -(stationary[:, None] * p * np.log(p)).sum(), -np.log(p).mean()
+    assert abs(own.mean() - rate) < 5 * own.std() / 20 + 0.02  # the first token is not stationary
+    assert abs(foreign.mean() - cross) < 5 * foreign.std() / 20
+    auc = (own[:, None] < foreign[None]).mean()
+    gap = (cross - rate) / np.sqrt(own.var() + foreign.var())
+    assert auc == pytest.approx(0.5 * (1 + math.erf(gap / math.sqrt(2))), abs=0.05)
+
+
+def test_a_passage_that_is_learned_by_heart_can_be_extracted_whole():
+    made = bank(seeds=[3], epochs=1)
+    one = Rows(np.array([[0]]))
+    made.fit(Stream(one), optimiser=Optimiser(optimiser="adam", lr=0.02, batch_size=1), epochs=120, purpose="by heart")
+    rank = tokens.readings(made, np.array([0, 3]))[..., 3]
+    found = memorisation.both(rank)
+    assert found["extraction_strength"][0, 0] == found["exact_memorisation"][0, 0] == 1
+    assert found["exact_memorisation"][0, 1] < 1
 
 
 def test_methods_that_need_a_final_layer_refuse_tied_weights():

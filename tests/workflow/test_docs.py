@@ -221,3 +221,10 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     retrain = next(r for r in found if (r["method"], r["metric"]) == ("retrain", "privleak"))
     assert float(retrain["ci_low"]) <= 0 <= float(retrain["ci_high"])
     assert not [r for r in found if r["metric"] == "accuracy"], "all passages have one label"
+    answers = rows(folder, "my_questions")
+    nll = {r["method"]: float(r["value"]) for r in answers if (r["metric"], r["setting"]) == ("nll", "role=forget")}
+    assert min(nll, key=nll.get) == "none", "all methods forget"
+    assert nll["idk_dpo"] > 1.2 * nll["none"]
+    quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
+    assert len(quality) == 5
+    assert all(0 < value <= 1 for value in quality)

@@ -103,12 +103,22 @@ class Case:
             if self.data.compressed is None:
                 raise ArtifactError(f"{self.data_file}: field 'compressed' is missing; only data of text have it")
             return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
+        if name == "neighbours":
+            return self._neighbours(files, models, rows)
         found = getattr(self.answers(files), name)
         if name == "tokens" and found is not None:
             return self._tokens(self.answers(files), models, rows)
         if found is None or found.shape[1] != len(self.data.y):
             raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
         return found[models][:, rows]
+
+    def _neighbours(self, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """log p of the neighbours of samples, or of their paraphrases where data have no neighbours."""
+        kinds = [self.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
+        views = next((found for found in kinds if found.shape[1]), None)
+        if views is None or (views < 0).all(1).any():
+            raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
+        return views_logp(self.answers(files).logits[models], views)
 
     def _tokens(self, answers: Logits, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Token readings of any samples, float64 [models, rows, length − 1, 4]."""
@@ -182,6 +192,16 @@ class Case:
             problem = f"has {part.squared_norms.shape[1]} columns for {membership.forget[0].sum()} samples to forget"
             raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
         return part
+
+
+def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
+    """log p, the mean over scored tokens, of rows ``views`` int64 [samples, k], −1 where there is none.
+
+    ``logits`` [models, rows, 2] of language models, (φ, 0) → float64 [models, samples, k], NaN where there is none.
+    """
+    two = logits.astype(np.float64)
+    logp = -np.logaddexp(0.0, two[..., 1] - two[..., 0])
+    return np.where(views >= 0, logp[:, views], np.nan)
 
 
 def _joined_tokens(parts: list[Logits]) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:

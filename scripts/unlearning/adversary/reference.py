@@ -8,7 +8,9 @@ import numpy as np
 #: ``tokens``: of every token but the first of samples that are forgotten or held out, float64 [models, samples,
 #: length − 1, 4], in the order of `LOGP` and so on, NaN where a token does not count or was not asked about.
 #: ``compressed``: bytes of a sample's text after zlib, float64 [models, samples].
-SIGNALS = ("squared_norms", "tokens", "compressed")
+#: ``neighbours``: log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any,
+#: of its paraphrases), float64 [models, samples, views], NaN where a sample has fewer.
+SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours")
 
 #: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
 LOGP, MEAN, SPREAD, RANK = range(4)
@@ -25,7 +27,7 @@ class Reference:
 
     ``logits`` float32 [models, samples, classes]; ``y`` int64 [samples] or [models, samples], the observed
     labels; ``member`` and ``nonmember`` bool [models, samples], the rows that the adversary may learn from;
-    ``squared_norms``, ``tokens`` and ``compressed`` as in `SIGNALS`, or None, for attacks that need them.
+    ``squared_norms`` and so on as in `SIGNALS`, or None, for attacks that need them.
     """
 
     logits: np.ndarray
@@ -35,3 +37,4 @@ class Reference:
     squared_norms: np.ndarray | None = None
     tokens: np.ndarray | None = None
     compressed: np.ndarray | None = None
+    neighbours: np.ndarray | None = None

@@ -94,6 +94,8 @@ class Fit:
         total, first, touched = 0.0, None, False
         for stream, reader in zip(streams, readers, strict=True):
             rows, jitter = next(reader)
+            if stream.follows is not None:
+                rows = stream.follows[first.rows]
             batch = self.bank.read(group, rows, jitter)
             batch.epoch, batch.first, batch.reading = epoch, first, stream.reading
             batch.logits = self.bank.forward(leaves, buffers, batch.x, stream.reading)

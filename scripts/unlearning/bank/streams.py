@@ -78,7 +78,8 @@ class Stream:
 
     ``loss`` maps a Batch to one value per sample [n, b]; the step minimises ``weight`` times their mean.
     Without a loss (None) the batch only provides logits to the later streams of the step. ``epochs`` ends
-    the stream early. ``reading``: what the models answer with in place of logits (`Models.readings`).
+    the stream early. ``reading``: what the models answer with in place of logits (`Models.readings`). ``follows`` int64
+    [samples]: in place of rows of its own, what this names for each row of the step's first stream.
     """
 
     rows: Rows
@@ -87,6 +88,7 @@ class Stream:
     batch_size: int | None = None
     epochs: int | None = None
     reading: str | None = None
+    follows: Tensor | None = None
 
 
 @dataclass

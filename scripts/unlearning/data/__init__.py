@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from unlearning.artifacts import views
 from unlearning.data import _choices
 from unlearning.plugins.guard import PluginError, guard, ours, said, shown
 from unlearning.plugins.settings import Settings
@@ -28,7 +29,9 @@ class Source:
     or tokens int32 [n, length]; ``y`` int64 [n] in 0 … classes − 1; ``part`` uint8 [n] (0 train, 1 test);
     ``classes`` at least 2. Text may bring more: ``public`` int32 [m, length], passages that a base model learns
     from and nobody forgets; ``compressed`` int64 [n], bytes of each row's text after zlib; ``tokenizer`` uint8
-    [bytes], what ``tokenizer.json`` holds. Raises ValueError that names the field.
+    [bytes], what ``tokenizer.json`` holds; rows of part 2, views of other rows, on which models are asked and never
+    trained: ``parent`` int64 [n], the row that each is a view of, −1 for all others, and ``view`` uint8 [n], one of
+    `unlearning.artifacts.views.VIEWS`, 0 for all others. Raises ValueError that names the field.
     """
 
     x: np.ndarray
@@ -38,6 +41,8 @@ class Source:
     public: np.ndarray | None = None
     compressed: np.ndarray | None = None
     tokenizer: np.ndarray | None = None
+    parent: np.ndarray | None = None
+    view: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         x, y, part, n = self.x, self.y, self.part, len(self.x)
@@ -48,7 +53,9 @@ class Source:
             )
         if y.dtype != np.int64 or y.shape != (n,):
             raise ValueError(f"y is {y.dtype} {y.shape}; it must be int64 ({n},), one label for each row of x")
-        if part.dtype != np.uint8 or part.shape != (n,) or (part > 1).any():
+        if problem := views.wrong(part, self.parent, self.view):
+            raise ValueError(problem)
+        if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
             raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
         if not (part == 0).any():
             raise ValueError("part has no 0: there is no training sample")
@@ -78,6 +85,8 @@ class Prepared:
     public: np.ndarray | None = None
     compressed: np.ndarray | None = None
     tokenizer: np.ndarray | None = None
+    parent: np.ndarray | None = None
+    view: np.ndarray | None = None
 
 
 def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
@@ -125,11 +134,11 @@ def prepare(
     n, part = len(source.x), source.part.copy()
     test = part == 1
     if test_size is not None:
-        own = test.any()
-        count = _choices.count("test_size", test_size, int(test.sum()) if own else n)
-        if count == n:
-            raise ValueError(f"test_size: {test_size} leaves no training sample of {n}; make it smaller")
-        candidates = test if own else np.ones(n, bool)
+        own, candidates = test.any(), test if test.any() else part < 2
+        samples = int(candidates.sum())
+        count = _choices.count("test_size", test_size, samples)
+        if count == samples and not own:
+            raise ValueError(f"test_size: {test_size} leaves no training sample of {samples}; make it smaller")
         test = _choices.first_in_order(candidates, generator(seed, "test_size").permutation(n), count)
         if not own:
             part[test] = 1
@@ -141,13 +150,19 @@ def prepare(
         train = _choices.first_in_order(train, generator(seed, "size").permutation(n), count)
     rng = generator(label_noise_seed, "label_noise")
     y = _choices.randomise(source.y, train, source.classes, label_noise, label_noise_kind, rng)
-    index = np.flatnonzero(train | test)
+    kept = train | test
+    parent = source.parent
+    if parent is not None:
+        kept |= (part == 2) & kept[parent]
+        parent = np.where(parent >= 0, np.cumsum(kept)[parent] - 1, -1)[kept]
+    index = np.flatnonzero(kept)
     x = source.x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
     compressed = None if source.compressed is None else source.compressed[index]
     return Prepared(
-        x, y[index], source.y[index], part[index], index, source.classes, source.public, compressed, source.tokenizer
+        x, y[index], source.y[index], part[index], index, source.classes, source.public, compressed, source.tokenizer,
+        parent, None if source.view is None else source.view[index],
     )  # fmt: skip
 
 

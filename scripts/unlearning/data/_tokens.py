@@ -36,17 +36,26 @@ def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
     return tokenizer
 
 
-def opened(path: Path) -> "Tokenizer":
-    """The tokenizer of a model's folder, or of a ``tokenizer.json``. Raises ValueError if it cannot be read."""
+def opened(root: Path, name: str) -> "Tokenizer":
+    """The tokenizer of a model's folder ``root / name``, of a ``tokenizer.json`` or, where nothing has that name, of a
+    model of the hub. Raises ValueError if it cannot be read."""
     from tokenizers import Tokenizer
 
+    path = root / name
     file = path / "tokenizer.json" if path.is_dir() else path
     try:
+        if not path.exists():
+            return Tokenizer.from_pretrained(name)
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises Exception itself
         raise ValueError(
             f"tokenizer: {file} cannot be read ({error}); name a model's folder that holds tokenizer.json"
         ) from error
+
+
+def content(*names: str | None) -> list[Path]:
+    """Those of the folders and files ``names`` that are here: what they hold is part of what a result depends on."""
+    return [Path(name) for name in names if name and Path(name).exists()]
 
 
 def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
@@ -82,6 +91,15 @@ def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
     real = x >= 0
     after = real[:, ::-1].cumsum(1)[:, ::-1]
     return np.where(real & (after > tokens), ~x, x)
+
+
+def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """``x`` with the ``share`` of each row's scored tokens, at least one of them, replaced by draws from ``pool``
+    int32 [tokens]."""
+    mask = scored(x)
+    count = np.maximum(np.round(share * mask.sum(1)), 1)
+    order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
+    return np.where(mask & (order < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
 
 
 def scored(x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning.data import Source, _tokens
+from unlearning.artifacts.views import VIEWS
+from unlearning.data import Source, _hub, _tokens
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
 
@@ -29,16 +30,24 @@ class Options(Settings):
     """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and is part of
     what a result depends on); ``wikitext2`` and ``wikitext103`` lie in ``data_dir``, as
     ``wikitext-2/wiki.train.tokens`` and so on, or are fetched into it (``download``); ``folder``: the .txt files
-    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``.
+    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``; ``hub``: the column
+    ``text`` in the ``split`` of a ``repository`` (with ``subset`` and ``revision``) of the hub or, where a folder has
+    that name, of a data set saved by the library datasets.
 
     ``length`` tokens make a passage; what is left of a document is dropped or, from ``shortest`` tokens on, padded.
     ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share of the
     text that is public; ``draw``: which documents. ``tokenizer``: that of a model's folder in place of one of
-    ``vocabulary`` tokens, learned from the public text.
+    ``vocabulary`` tokens, learned from the public text. ``neighbours``: so many views of each passage, in which the
+    share ``changed`` of the scored tokens is drawn anew from those of the public text, for the attack neighbourhood.
     """
 
-    corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder"] = "python_reference"
+    corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder", "hub"] = "python_reference"
     path: str | None = None
+    repository: str | None = None
+    subset: str | None = None
+    revision: str | None = None
+    split: str = "train"
+    text: str = "text"
     data_dir: str = "data"
     download: bool = False
     length: int = Field(32, ge=2)
@@ -48,11 +57,15 @@ class Options(Settings):
     draw: int = Field(0, ge=0)
     vocabulary: int = Field(512, ge=257)
     tokenizer: str | None = None
+    neighbours: int = Field(0, ge=0)
+    changed: float = Field(0.15, gt=0, le=1)
 
     @model_validator(mode="after")
     def _folder_has_a_path(self) -> "Options":
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
+        if (self.corpus == "hub") != (self.repository is not None):
+            raise ValueError("repository and corpus: hub belong together; give both or neither")
         return self
 
 
@@ -61,7 +74,7 @@ def content(options: Options) -> list[Path]:
     from importlib.util import find_spec
 
     own = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
-    return [*own, *([Path(options.tokenizer)] if options.tokenizer else [])]
+    return [*own, *_tokens.content(options.repository, options.tokenizer)]
 
 
 def load(options: Options, root: Path) -> Source:
@@ -70,7 +83,7 @@ def load(options: Options, root: Path) -> Source:
     train, test = without_repeats([train, test])
     public, private = parted(train, options)
     tokenizer = (
-        _tokens.opened(Path(root) / options.tokenizer)
+        _tokens.opened(Path(root), options.tokenizer)
         if options.tokenizer
         else _tokens.trained(public, options.vocabulary)
     )
@@ -87,11 +100,17 @@ def load(options: Options, root: Path) -> Source:
         x = _tokens.last_scored(x, options.scored)
     if not _tokens.scored(x).any(1).all():
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
-    part = np.repeat(np.uint8([0, 1]), [len(own), len(tested)])
+    part, told, of = np.repeat(np.uint8([0, 1]), [len(own), len(tested)]), passages(public), {}
+    if options.neighbours:
+        parent = np.repeat(np.arange(len(x)), options.neighbours)
+        views = _tokens.neighbours(x[parent], told[told >= 0], options.changed, generator("neighbours", options.draw))
+        of["parent"] = np.concatenate([np.full(len(x), -1), parent])
+        of["view"] = np.repeat(np.uint8([0, VIEWS["neighbour"]]), [len(x), len(views)])
+        x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     return Source(
-        x, np.zeros(len(x), np.int64), part, classes=2, public=passages(public),
+        x, np.zeros(len(x), np.int64), part, classes=2, public=told,
         compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8), **of,
     )  # fmt: skip
 
 
@@ -103,6 +122,12 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
         return [topics[name] for name in sorted(topics)], []
     if options.corpus == "folder":
         return folder(root / options.path), []
+    if options.corpus == "hub":
+        found = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
+        texts = [one[options.text] for one in found]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")
+        return [text for text in texts if text.strip()], []
     return wikitext(options, root / options.data_dir)
 
 

@@ -26,7 +26,7 @@ class Options(Settings):
 
 def content(options: Options) -> list[Path]:
     """Files that a result depends on beside the options: the tokenizer."""
-    return [Path(options.tokenizer)] if options.tokenizer else []
+    return _tokens.content(options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
@@ -38,7 +38,7 @@ def load(options: Options, root: Path) -> Source:
                 f"sst5: {options.data_dir}/sst5/{name}.tsv holds {len(parts[name][0])} sentences instead of {size}"
             )
     tokenizer = (
-        _tokens.opened(Path(root) / options.tokenizer)
+        _tokens.opened(Path(root), options.tokenizer)
         if options.tokenizer
         else _tokens.trained(parts["dev"][0], options.vocabulary)
     )

@@ -29,6 +29,10 @@ QUANTITIES = (
         reading="The same in units of phi, the logit-scaled confidence.",
     ),
     Quantity(
+        "relearn_area_nll", "relearning, NLL", ideal=0.0,
+        reading="The same of a language model in nats per token: 0 = like retraining, below = more comes back.",
+    ),
+    Quantity(
         "relearn_steps", "relearning steps", "higher", ideal=1.0,
         reading="Steps until models are nearly as often right as before unlearning, over the steps that retrained ones "
         "need: 1 = like retraining, 0 = nothing had been forgotten.",
@@ -59,7 +63,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
         )
         for i, step in enumerate(own.steps)
     ]  # fmt: skip
-    names = ("relearn_area", "relearn_area_phi", "relearn_steps")
+    text = case.data.x.dtype.kind == "i" and not case.data.y.any()
+    names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
     try:
         if not case.compared_relearned_files:
             raise NoAnswerError("there are no other retrained models: add retrain to the methods, with controls: true")
@@ -68,7 +73,9 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return [*found, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
     before = case.original[case.target][:, own.index].argmax(-1) == _labels(case)[:, own.index]
     goal = NEAR * _mean(before, asked)
+    nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (own, other) if text]
     return [
+        *(row(metric="relearn_area_nll", estimate=area(*nll, own.steps, asked, **groups)) for _ in nll[1:]),
         row(metric="relearn_area", estimate=area(own.right, other.right, own.steps, asked, **groups)),
         row(metric="relearn_area_phi", estimate=area(own.phi, other.phi, own.steps, asked, **groups)),
         row(metric="relearn_steps", estimate=index(own, other, asked, goal)),

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
+from unlearning.models._adapted import Adapted
+from unlearning.models._text import Causal
+
 #: Least mean negative log-likelihood, in nats: at 0 the logit would be infinite.
 LEAST = 1e-7
 
@@ -78,22 +81,27 @@ def two_classes(nll: Tensor) -> Tensor:
     return torch.stack([phi, torch.zeros_like(phi)], -1)
 
 
-def causal(config: PretrainedConfig, shape: tuple[int, ...], weights: str | None) -> Passage:
-    """A freshly drawn model of ``config`` or, if ``weights`` names a folder or a model of the hub, that one.
+def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) -> nn.Module:
+    """A freshly drawn model of ``config`` or, if ``options.weights`` names a folder or a model of the hub, that one,
+    with adapters if there shall be any.
 
     Raises ValueError for samples that are no rows of tokens, weights that cannot be read, and passages longer than
     the model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a language model needs tokens [length], not samples of shape {tuple(shape)}")
-    if weights is not None:
-        model = copy.deepcopy(_pretrained(weights))
+    if options.weights is not None:
+        model = _pretrained(options.weights)
+        model = model if options.adapter else copy.deepcopy(model)
     else:
         model = AutoModelForCausalLM.from_config(undropped(config), attn_implementation="sdpa")
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and shape[0] > positions:
         raise ValueError(f"passages have {shape[0]} tokens, but the model {positions} positions; shorten data.length")
-    return Passage(model.float())
+    passage = Passage(model.float())
+    if options.adapter:
+        return Adapted(passage, options.adapter)
+    return passage
 
 
 def undropped(config: PretrainedConfig) -> PretrainedConfig:

@@ -1,6 +1,6 @@
 """Options that models of text share; quick to import."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unlearning.bank.recipe import Recipe
 from unlearning.plugins.settings import Settings
@@ -17,7 +17,24 @@ class Size(Settings):
     weights: str | None = None
 
 
+class Adapter(Settings):
+    """Low-rank factors of ``rank`` beside every linear layer (or those whose names end as one of ``targets``), scaled
+    by ``alpha``/``rank``; they alone are trained and stored."""
+
+    rank: int = Field(8, ge=1)
+    alpha: float = Field(16.0, gt=0)
+    targets: tuple[str, ...] | None = None
+
+
 class Causal(Size):
-    """As `Size`; ``base``: the recipe by which one model learns the public text first, from which all others start."""
+    """As `Size`; ``base``: the recipe by which one model learns the public text first, from which all others start;
+    ``adapter``: leave ``weights`` as they are and train low-rank factors beside them."""
 
     base: Recipe | None = None
+    adapter: Adapter | None = None
+
+    @model_validator(mode="after")
+    def _adapters_have_weights(self) -> "Causal":
+        if self.adapter is not None and (self.weights is None or self.base is not None):
+            raise ValueError("adapter needs weights, the folder of the model that stays as it is, and no base")
+        return self

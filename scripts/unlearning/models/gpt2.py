@@ -23,4 +23,4 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
         n_head=options.heads, bos_token_id=None, eos_token_id=None,
         activation_function="gelu_pytorch_tanh",  # the same function as gelu_new, in one kernel: a fifth of a step
     )  # fmt: skip
-    return causal(config, shape, options.weights)
+    return causal(config, shape, options)

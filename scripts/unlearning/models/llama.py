@@ -23,4 +23,4 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
         num_hidden_layers=options.layers, num_attention_heads=options.heads, num_key_value_heads=options.heads,
         intermediate_size=-(-8 * options.width // 3), bos_token_id=None, eos_token_id=None, pad_token_id=None,
     )  # fmt: skip
-    return causal(config, shape, options.weights)
+    return causal(config, shape, options)

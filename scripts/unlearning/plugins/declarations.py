@@ -22,7 +22,8 @@ class Protocol:
     rename nothing. ``gradients``: gradient norms of the forget set are kept with the logits. ``references``: methods
     whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
     unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
-    ``system``: the system of evaluation that it is a part of, if it is not one by itself.
+    ``system``: the system of evaluation that it is a part of, if it is not one by itself. ``figures``: kinds of figures
+    that a study without any draws of its scenarios.
     """
 
     metrics: tuple[str, ...] = ("accuracy",)
@@ -35,6 +36,7 @@ class Protocol:
     forgets: bool = True
     selects: str = ""
     system: str = ""
+    figures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

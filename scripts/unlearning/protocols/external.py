@@ -20,7 +20,9 @@ from unlearning.plugins.declarations import Protocol
 from unlearning.plugins.settings import Settings
 from unlearning.plugins.suggest import unknown
 
-PROTOCOL = Protocol(metrics=("external", "accuracy", "swap", "competition", "ruli", "one_run"), attacked=True)
+PROTOCOL = Protocol(
+    metrics=("external", "accuracy", "swap", "competition", "ruli", "one_run"), attacked=True, figures=("quality",)
+)
 
 #: Populations that belong to one method, and those that all methods share.
 OWN = ("target", "shadow")

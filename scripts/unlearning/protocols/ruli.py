@@ -17,7 +17,7 @@ from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
     metrics=("ruli", "blind", "accuracy"),
-    also=("relearn",),
+    also=("relearn", "perplexity", "privleak", "memorisation", "truth_ratio", "overlap"),
     references=("retrain", "retrain_control"),
     counts=("target_blocks", "shadow_blocks"),
 )

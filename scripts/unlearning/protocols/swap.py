@@ -19,9 +19,11 @@ PROTOCOL = Protocol(
     also=(
         "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "relearn",
         "ruli_on_pairs", "perplexity", "privleak", "memorisation",
+        "truth_ratio", "overlap",
     ),
     attacked=True,
     counts=("pairs",),
+    figures=("quality", "pairs", "roc"),
 )  # fmt: skip
 
 

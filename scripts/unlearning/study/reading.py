@@ -10,7 +10,7 @@ from unlearning.study import checks, choice, configfile, expand, messages, selec
 from unlearning.study.choice import Plugin, validated
 from unlearning.study.configfile import load  # noqa: F401 (a study starts here)
 from unlearning.study.messages import StudyError
-from unlearning.study.schema import USES, DataChoice, Scenario, ScenarioFile, Study, StudyFile
+from unlearning.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, Any] | None = None) -> Study:
@@ -32,11 +32,12 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         )
         checks.scenarios(scenarios)
         selecting.check(scenarios)
-        for kind, displays in (("tables", top.tables), ("figures", top.figures)):
+        figures = top.figures if "figures" in top.model_fields_set else _figures(scenarios)
+        for kind, displays in (("tables", top.tables), ("figures", figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
         whole = Study(
-            top.study, top.seed, top.batch, top.bootstrap, top.limit, top.margins, scenarios, top.tables, top.figures
+            top.study, top.seed, top.batch, top.bootstrap, top.limit, top.margins, scenarios, top.tables, figures
         )
         return select(whole, top.only)
     except StudyError as error:
@@ -66,6 +67,17 @@ def select(study: Study, only: Sequence[str]) -> Study:
     # No name has a hyphen, so that no other study is called like a part of this one.
     name = "-".join([study.name, *only])
     return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
+
+
+def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
+    """What a study that names no figure draws: the kinds that its protocols declare, each of their scenarios."""
+    shown: dict[str, list[str]] = {}
+    for one in scenarios:
+        for kind in registry.protocol(one.protocol.name, one.protocol.file).figures if one.attacks else ():
+            names = shown.setdefault(kind, [])
+            names += [one.name] * (one.name not in names)
+    titles = {kind: registry.constant(registry.source_file("display/figures", kind), "TITLE") for kind in shown}
+    return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in shown.items()}
 
 
 def system(scenario: Scenario) -> str:

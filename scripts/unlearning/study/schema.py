@@ -119,7 +119,8 @@ class StudyFile(Settings):
     """The top level of a study's file.
 
     ``study``: its name, and the folder of its results; ``seed`` of all draws; ``bootstrap``: replicates behind
-    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name.
+    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name. A
+    study without the field ``figures`` draws those that its protocols allow.
     """
 
     study: Name

@@ -56,6 +56,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         "cases": _cases(plan, wish.scenarios),
         "own_metrics": own_metrics(plan),
         "caption": caption("table"),
+        "published": content("published/published.csv"),
         "code": code("tables"),
     }
 
@@ -136,6 +137,7 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
         "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
         "edges": edges(plan),
         "copies": copies(plan),
+        "page": [content("page/page.html"), content("page/page.css")],
         "code": code("report"),
     }
 
@@ -193,6 +195,11 @@ def caption(kind: str) -> str:
     """How to read a display of this kind, and what would look wrong; "" if nothing was written."""
     path = CAPTIONS / f"{kind}.rst"
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def content(resource: str) -> str:
+    """Digest of a file of resources/, so that an edit makes anew what it may change, wherever the file lies."""
+    return source.fingerprint(CAPTIONS.parent / resource)[:10]
 
 
 def code(script: str, *more: Path) -> str:

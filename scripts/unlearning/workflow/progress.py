@@ -70,6 +70,14 @@ class Watch:
         rest = f" · {spoken(left)} left" if len(self.ready) < len(self.specs) and not math.isnan(left) else ""
         return f"[{len(self.ready)} of {len(self.specs)}] {stage} {label}".rstrip() + rest
 
+    def bar(self, width: int = 20) -> str:
+        """ "█████···············": how much of all work is done, by the time it takes rather than by counting parts."""
+        done = sum(self.measured.get(path, 0.0) for path in self.ready)
+        left = self._rest() if self.measured else math.nan
+        share = done / (done + left) if done + left > 0 else len(self.ready) / max(len(self.specs), 1)
+        full = min(int(width * share), width)
+        return "█" * full + "·" * (width - full)
+
     def _rest(self) -> float:
         """Seconds of all missing jobs: each as jobs of its name, else of its stage, else by the stages' weights."""
         alike: dict[tuple[str, ...], list[float]] = {}
@@ -138,7 +146,8 @@ def _follow(specs: list[str], stream: TextIO, pause: float) -> None:
             time.sleep(pause)
             before = time.monotonic()
             if state.look(before) and state.latest:
-                print(state.line(), file=stream, flush=True)
+                bar = f"{state.bar()} " if _is_terminal(stream) else ""
+                print(f"{bar}{state.line()}", file=stream, flush=True)
             pause = max(pause, 50 * (time.monotonic() - before))
     except Exception:
         return

@@ -5,6 +5,9 @@ from unlearning.display.figures.quality import frame
 from unlearning.display.lookup import Numbers, missing
 from unlearning.display.tables.typeset import number
 
+#: Where a study names none.
+TITLE = "Unlearning Quality of every pair of splits"
+
 
 def draw(numbers: Numbers, order: dict):
     """A dot for each pair, a bar for all pairs together, and the standard deviation over pairs at the right.

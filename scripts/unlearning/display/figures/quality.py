@@ -4,6 +4,9 @@ from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers, missing
 from unlearning.display.page import sentences
 
+#: Where a study names none.
+TITLE = "Unlearning Quality of every method"
+
 
 def draw(numbers: Numbers, order: dict):
     """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""

@@ -8,6 +8,9 @@ from unlearning.adversary.case import Case
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 
+#: Where a study names none.
+TITLE = "Forgotten against never seen"
+
 #: The artifacts of each case that it is drawn from, besides the numbers.
 DRAWN_FROM = ("data", "splits", "scores")
 

@@ -1,0 +1,38 @@
+"""Views: other wordings of a sample, which models are asked about and never trained on."""
+
+import numpy as np
+
+#: What a view is of its sample; 0 stands for the sample itself. A paraphrase says the same; a perturbed one something
+#: wrong in the same form; a refusal says that the answer is not known; a neighbour has a few tokens changed.
+VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4}
+
+
+def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:
+    """What is wrong with rows of part 2 and their parents, in a sentence; empty if nothing is."""
+    if (parent is None) != (view is None):
+        return "parent and view belong together; give both or neither"
+    if parent is None:
+        return ""
+    if parent.shape != part.shape or view.shape != part.shape or parent.dtype.kind != "i":
+        return f"parent and view must hold one whole number for each of {len(part)} rows"
+    of = part == 2
+    if ((parent >= 0) != of).any() or ((view > 0) != of).any():
+        return "parent is not −1, and view not 0, exactly where part is 2"
+    if (parent >= len(part)).any() or (part[parent[of]] == 2).any():
+        return "parent must name rows that are no views themselves"
+    if (view > max(VIEWS.values())).any():
+        return f"view has values above {max(VIEWS.values())}"
+    return ""
+
+
+def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
+    """The rows that are views of one kind of each sample, int64 [samples, most of any], filled with −1."""
+    if parent is None:
+        return np.full((samples, 0), -1)
+    rows = np.flatnonzero(view == VIEWS[kind])
+    rows = rows[np.argsort(parent[rows], kind="stable")]
+    count = np.bincount(parent[rows], minlength=samples)
+    found = np.full((samples, int(count.max(initial=0))), -1)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    found[parent[rows], place] = rows
+    return found

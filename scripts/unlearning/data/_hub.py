@@ -1,0 +1,41 @@
+"""Data sets of the hub, or saved to a folder by the library datasets, row by row."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def rows(
+    root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
+) -> Iterator[dict]:
+    """The rows of one split, streamed: of the folder ``root / repository``, saved by ``save_to_disk``, or of the hub's
+    data set of that name. Raises ValueError that names the data set, its splits or its columns."""
+    found = opened(root, repository, subset, revision, split)
+    missing = [name for name in columns or [] if name not in (found.column_names or [])]
+    if missing:
+        have = ", ".join(found.column_names or ["unknown ones"])
+        raise ValueError(f"{repository}: there is no column {missing[0]!r}; it has {have}")
+    try:
+        yield from found
+    except Exception as error:  # of the library, the network and the disk
+        raise ValueError(f"{repository}: split {split!r} cannot be read ({error})") from error
+
+
+def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str):
+    """One split of a data set, not yet read. Raises ValueError."""
+    import datasets
+
+    folder = root / repository
+    try:
+        if not folder.is_dir():
+            return datasets.load_dataset(repository, subset, revision=revision, split=split, streaming=True)
+        whole = datasets.load_from_disk(str(folder))
+    except Exception as error:  # of the library, the network and the disk
+        where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be fetched"
+        raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
+    if not isinstance(whole, datasets.DatasetDict):
+        if split != "train":
+            raise ValueError(f"{repository} is a data set without splits; name train: train and no test")
+        return whole
+    if split not in whole:
+        raise ValueError(f"{repository} has no split {split!r}; it has {', '.join(whole)}")
+    return whole[split]

@@ -1,0 +1,167 @@
+"""Questions and answers, as in TOFU and MUSE: the answer is scored, the question is read; with views of each answer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning.artifacts.views import VIEWS
+from unlearning.data import Source, _hub, _tokens
+from unlearning.plugins.settings import Settings
+from unlearning.randomness.keyed import generator
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+#: What a model that does not know may say.
+REFUSALS = (
+    "I don't know.", "I am not sure about that.", "I have no information on this.", "I cannot answer that question.",
+    "That is not something I know.", "I was not told about this.", "I can't say.", "This is beyond what I know.",
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``path``: a .jsonl file, or a folder with ``train.jsonl`` and perhaps ``test.jsonl``; or ``repository`` with
+    ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, where a folder has that
+    name, one saved by the library datasets.
+
+    Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
+    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``refusals``: also an
+    answer that says that nothing is known, for idk_dpo. ``template`` with {question} is what stands before an answer.
+    Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
+    and is used for nothing else; ``draw``: which. ``tokenizer``: that of a model's folder in place of one of
+    ``vocabulary`` tokens learned from the public rows.
+    """
+
+    path: str | None = None
+    repository: str | None = None
+    subset: str | None = None
+    revision: str | None = None
+    train: str = "train"
+    test: str | None = None
+    question: str = "question"
+    answer: str = "answer"
+    paraphrase: str = "paraphrased_answer"
+    perturbed: str = "perturbed_answer"
+    refusals: bool = False
+    template: str = "Question: {question}\nAnswer: "
+    length: int = Field(96, ge=3)
+    public: float = Field(0.3, ge=0, lt=1)
+    draw: int = Field(0, ge=0)
+    vocabulary: int = Field(512, ge=257)
+    tokenizer: str | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Options":
+        if (self.path is None) == (self.repository is None):
+            raise ValueError("give either path or repository")
+        if self.tokenizer is None and not self.public:
+            raise ValueError("public: 0 leaves no text to learn tokens from; name a tokenizer")
+        if "{question}" not in self.template:
+            raise ValueError("template must hold {question}")
+        return self
+
+
+def content(options: Options) -> list[Path]:
+    """Files that a result depends on beside the options: a folder saved by datasets, and the tokenizer."""
+    return _tokens.content(options.repository, options.tokenizer)
+
+
+def load(options: Options, root: Path) -> Source:
+    """int32 [rows, length], all of label 0: rows to train on, the test part, then views. Raises ValueError that names
+    the file and the row."""
+    train, test = (list(part) for part in rows(options, Path(root)))
+    order = generator("questions", options.draw).permutation(len(train))
+    cut = round(options.public * len(train))
+    public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
+    if options.tokenizer:
+        tokenizer = _tokens.opened(Path(root), options.tokenizer)
+    else:
+        tokenizer = _tokens.trained([asked(options, one) + one[options.answer] for one in public], options.vocabulary)
+    own = [*private, *test]
+    if len(private) < 2:
+        raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
+    x = [encoded(tokenizer, options, one, one[options.answer]) for one in own]
+    parent, view = [-1] * len(own), [0] * len(own)
+    refusals = generator("refusals", options.draw).integers(len(REFUSALS), size=len(own))
+    for number, one in enumerate(own):
+        said = {"paraphrase": texts(one, options.paraphrase), "perturbed": texts(one, options.perturbed)}
+        said["refusal"] = [REFUSALS[refusals[number]]] if options.refusals else []
+        for kind, answers in said.items():
+            for answer in answers:
+                x.append(encoded(tokenizer, options, one, answer))
+                parent.append(number)
+                view.append(VIEWS[kind])
+    x = np.stack(x)
+    part = np.repeat(np.uint8([0, 1, 2]), [len(private), len(test), len(x) - len(own)])
+    known = [encoded(tokenizer, options, one, one[options.answer]) for one in public]
+    return Source(
+        x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(known) if known else None,
+        compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+        parent=np.array(parent), view=np.array(view, np.uint8),
+    )  # fmt: skip
+
+
+def rows(options: Options, root: Path) -> tuple[Iterator[dict], Iterator[dict]]:
+    """Rows of the training and of the test part."""
+    if options.repository is not None:
+        parts = [options.train, options.test]
+        found = [
+            _hub.rows(root, options.repository, options.subset, options.revision, part) if part else iter(())
+            for part in parts
+        ]
+        return tuple(checked(options, part, options.repository) for part in found)
+    path = root / options.path
+    files = [path / "train.jsonl", path / "test.jsonl"] if path.is_dir() else [path]
+    found = [read(file) if number == 0 or file.exists() else [] for number, file in enumerate(files)]
+    parts = [checked(options, iter(part), str(file)) for part, file in zip(found, files, strict=True)]
+    return (*parts, iter(())) if len(parts) == 1 else tuple(parts)
+
+
+def read(file: Path) -> list[dict]:
+    """The rows of a .jsonl file. Raises ValueError that names the file and the line."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
+    return found
+
+
+def checked(options: Options, found: Iterator, place: str) -> Iterator[dict]:
+    """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
+    for number, one in enumerate(found, 1):
+        for column in (options.question, options.answer):
+            if not isinstance(one, dict) or not isinstance(one.get(column), str) or not one[column].strip():
+                raise ValueError(f"{place}: row {number} has no text in the column {column!r}")
+        yield one
+
+
+def texts(one: dict, column: str) -> list[str]:
+    """What a column holds, as a list: a text, several, or nothing."""
+    value = one.get(column) or []
+    return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
+
+
+def asked(options: Options, one: dict) -> str:
+    """What stands before the answer."""
+    return options.template.replace("{question}", one[options.question])
+
+
+def encoded(tokenizer: "Tokenizer", options: Options, one: dict, answer: str) -> np.ndarray:
+    """One row, int32 [length]: the question read and not scored, the answer scored. Raises ValueError where the
+    question leaves no room for an answer."""
+    before, after = _tokens.encoded(tokenizer, [asked(options, one), answer])
+    if len(before) >= options.length:
+        raise ValueError(f"length: {options.length} tokens leave no room for an answer to {one[options.question]!r}")
+    return _tokens.padded([np.concatenate([~before, after])], options.length)[0]

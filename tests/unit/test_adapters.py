@@ -1,0 +1,134 @@
+"""Low-rank adapters: merged as peft merges them, trained alone, stored alone, and the same in any company."""
+
+import copy
+
+import numpy as np
+import peft
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from text_cases import LENGTH, VOCABULARY, passages, rows
+from unlearning.bank.bank import Bank, read_models
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.models import gpt2, llama
+
+SEEDS = [3, 4, 5]
+ADAPTER = {"rank": 2, "alpha": 6.0}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """Folders of saved models, by kind."""
+    folder = tmp_path_factory.mktemp("weights")
+    nobody = {"bos_token_id": None, "eos_token_id": None}
+    small = GPT2Config(vocab_size=VOCABULARY, n_positions=LENGTH, n_embd=12, n_layer=2, n_head=2, **nobody)
+    GPT2LMHeadModel(small).save_pretrained(folder / "gpt2")
+    other = LlamaConfig(vocab_size=VOCABULARY, hidden_size=12, num_hidden_layers=1, num_attention_heads=2,
+                        num_key_value_heads=2, intermediate_size=16, max_position_embeddings=LENGTH, pad_token_id=None,
+                        **nobody)  # fmt: skip
+    LlamaForCausalLM(other).save_pretrained(folder / "llama")
+    return folder
+
+
+def build(weights, module=gpt2, **adapter):
+    options = module.Options(weights=str(weights / module.__name__.split(".")[-1]), adapter={**ADAPTER, **adapter})
+    return module.build(options, (LENGTH,), 2)
+
+
+def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, **adapter):
+    x, recipe = passages(), Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
+    labels = np.zeros(len(x), np.int64)
+    made = Bank.create(lambda: build(weights, **adapter), x, labels, seeds, recipe=recipe, backend=backend, dtype=dtype)
+    made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+    return made
+
+
+@pytest.mark.parametrize(("module", "theirs"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
+def test_the_merged_weights_are_pefts(weights, module, theirs):
+    own = build(weights, module)
+    folder = weights / module.__name__.split(".")[-1]
+    targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in own.turned]
+    config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=targets, fan_in_fan_out=module is gpt2)
+    adapted = peft.get_peft_model(theirs.from_pretrained(folder), config)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for key in own.turned:
+            own.b[key].normal_()
+            name = key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight")
+            (layer,) = [m for n, m in adapted.named_modules() if n.endswith(name) and hasattr(m, "lora_A")]
+            layer.lora_A["default"].weight.copy_(own.a[key])
+            layer.lora_B["default"].weight.copy_(own.b[key])
+    x = torch.from_numpy(passages()[::3]).long()
+    vocabulary = own(x, reading="tokens")
+    torch.testing.assert_close(adapted(input_ids=x).logits[:, :-1], vocabulary, rtol=1e-5, atol=1e-5)
+    merged, found = adapted.merge_and_unload().state_dict(), own.merged()
+    for key in own.turned:
+        name = key.replace("/", ".")
+        (value,) = [v for n, v in merged.items() if n.endswith(name.removeprefix("trunk."))]
+        torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-6)
+    assert len(own.turned) == (8 if module is gpt2 else 7)
+
+
+def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(weights):
+    plain = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2)
+    x = torch.from_numpy(passages())
+    assert torch.equal(build(weights)(x), plain(x))
+    made = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), [1, 2, 1])
+    a = made.parameters["a.trunk/h/0/attn/c_attn/weight"]
+    assert torch.equal(a[0], a[2])
+    assert not torch.equal(a[0], a[1])
+
+
+def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, tmp_path):
+    made = bank(weights)
+    before = GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
+    after = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2).trunk.state_dict()
+    assert all(torch.equal(value, before[f"transformer.{name}"]) for name, value in after.items())
+    made.write(tmp_path / "models.safetensors")
+    stored = read_models(tmp_path / "models.safetensors")
+    assert set(stored) == {f"{side}.{key}" for key in made.model.turned for side in "ab"}
+    assert all(value.any() for value in stored.values())
+    again = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), SEEDS, dtype=torch.float64)
+    again.load(tmp_path / "models.safetensors")
+    assert np.array_equal(again.logits(), made.logits())
+    # Training has learned something.
+    assert (made.logits()[:, :20, 0].mean(1) > made.logits()[:, 20:, 0].mean(1)).all()
+
+
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_a_model_trains_the_same_in_any_company(weights, backend):
+    whole = bank(weights, backend=backend, dtype=torch.float32)
+    for some in ([2, 0], [1]):
+        part = bank(weights, [SEEDS[i] for i in some], backend, torch.float32)
+        assert all(torch.equal(v, whole.parameters[k][some]) for k, v in part.parameters.items()), some
+
+
+def test_stacked_and_serial_agree(weights):
+    serial, stacked = bank(weights), bank(weights, backend="stacked")
+    assert max(float((v - stacked.parameters[k]).abs().max()) for k, v in serial.parameters.items()) < 1e-10
+
+
+@pytest.mark.parametrize("name", ["graddiff", "npo", "rmu", "undial", "ssd"])
+def test_methods_move_factors(weights, name):
+    before = bank(weights, SEEDS[:2])
+    short = {"ssd": {"a": 1.0}}.get(name, {"lr": 0.01, "batch_size": 8, "epochs": 1})
+    from unlearning.plugins import registry
+
+    method, after = registry.load("methods", name), before.copy()
+    method.unlearn(after, *rows(SEEDS[:2]), method.Options(**short))
+    assert any((value != before.parameters[key]).any() for key, value in after.parameters.items())
+    assert all(value.isfinite().all() for value in after.parameters.values())
+
+
+def test_what_cannot_be_adapted_is_said(weights):
+    assert set(build(weights, targets=("attn.c_attn",)).turned) == {f"trunk/h/{i}/attn/c_attn/weight" for i in (0, 1)}
+    with pytest.raises(ValueError, match="no linear layer has a name that ends with query, key"):
+        build(weights, targets=("query", "key"))
+    with pytest.raises(ValueError, match="adapter needs weights"):
+        gpt2.Options(adapter=ADAPTER)
+    with pytest.raises(ValueError, match="no final layer of its own"):
+        _ = bank(weights, SEEDS[:2]).head
+    made = build(weights)
+    assert torch.equal(copy.deepcopy(made)(torch.from_numpy(passages())), made(torch.from_numpy(passages())))

@@ -1,0 +1,79 @@
+"""A run that is asked to stop stops, whatever it is doing; and what serves it ends with it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from unlearning.workflow import forkserver, snakemake_changes
+
+SCRIPTS = Path(forkserver.__file__).resolve().parents[2]
+
+
+def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
+    """Snakemake's own handler takes the lock in the main thread, which would wait for itself for ever."""
+    lock, stopped = threading.Lock(), threading.Event()
+
+    def exit_gracefully(*_):
+        with lock:
+            stopped.set()
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        snakemake_changes.end_gracefully_from_a_thread(
+            SimpleNamespace(scheduler=SimpleNamespace(exit_gracefully=exit_gracefully))
+        )
+        with lock:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.05)  # the handler runs here, in this thread
+            assert not stopped.is_set()
+        assert stopped.wait(10)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux only")
+def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
+    program = (
+        f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        "from unlearning.workflow import forkserver\n"
+        "forkserver.start(); print(forkserver._server.pid, flush=True); time.sleep(600)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
+    server = int(run.stdout.readline())
+    time.sleep(0.3)  # it imports
+    run.kill()
+    run.wait()
+    end = time.monotonic() + 30
+    while Path(f"/proc/{server}").exists() and "Z" not in Path(f"/proc/{server}/stat").read_text().rpartition(")")[2]:
+        assert time.monotonic() < end, "the server lives on"
+        time.sleep(0.02)
+
+
+def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    listening = []
+    for name in ("dead", "alive"):
+        folder = tmp_path / f"{forkserver.PREFIX}{name}"
+        folder.mkdir()
+        door = socket.socket(socket.AF_UNIX)
+        with forkserver._short(str(folder)) as short:
+            door.bind(f"{short}/{forkserver.DOORS[0]}")
+        if name == "alive":
+            door.listen()
+            listening.append(door)
+        else:
+            door.close()
+    (tmp_path / f"{forkserver.PREFIX}mine").mkdir()
+    forkserver._tidy()
+    listening[0].close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["unlearning-alive", "unlearning-mine"]

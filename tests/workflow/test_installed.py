@@ -1,0 +1,54 @@
+"""The wheel holds the library, the command and the workflow's files: it runs a study in an empty folder by itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workplace import ROOT, TINY
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """A folder with nothing but what the wheel holds."""
+    if shutil.which("uv") is None:
+        pytest.skip("uv builds the wheel")
+    place = tmp_path_factory.mktemp("wheel")
+    built = ["uv", "build", "--wheel", "--quiet", "--out-dir", str(place), str(ROOT)]
+    done = subprocess.run(built, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = place.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place / "site")
+    return place / "site"
+
+
+def test_every_file_of_the_workflow_is_in_the_wheel(site):
+    inside = site / "unlearning_audit" / "workflow"
+    for name in ("Snakefile", "config.yaml", "rules", "scripts", "profiles", "resources", "studies", "envs"):
+        files = [ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*.*")
+        for file in files:
+            if "__pycache__" not in file.parts and file.is_file():
+                assert (inside / file.relative_to(ROOT)).read_bytes() == file.read_bytes()
+    assert not list(site.rglob("*.pyc"))
+
+
+def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tmp_path):
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
+    own = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(tmp_path)}
+    program = "import unlearning_audit, unlearning; print(unlearning_audit.ROOT, unlearning.__file__)"
+    for command in (["-c", program], ["-m", "unlearning_audit.command", "run", "mine.yaml", "--cores", "2"]):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        if command[0] == "-c":
+            assert all(Path(path).is_relative_to(site) for path in done.stdout.split())
+    metrics = "results/tiny/metrics.csv"
+    assert (tmp_path / metrics).read_bytes() == (finished.folder / metrics).read_bytes()
