@@ -10,15 +10,19 @@ from unlearning.study.schema import PLACES
 
 #: What a plug-in needs to be chosen at all.
 NEEDED = {"arrays": {"path": "own.npz"}, "image_folder": {"path": "images"}, "classic": {"file": "classic.py"},
-          "external": {"path": "logits"}}  # fmt: skip
+          "external": {"path": "logits"}, "hub": {"repository": "some/set", "text": "text"},
+          "question_answer": {"path": "own.npz"}}  # fmt: skip
 #: Fields whose type does not tell what they accept.
-KNOWN = {"depth": 56, "arrays.path": "moved.npz", "image_folder.path": "moved", "file": "moved.py",
-         "function": "other", "tokenizer": "own.npz",
+KNOWN = {"depth": 56, "arrays.path": "moved.npz", "question_answer.path": "moved.npz",
+         "image_folder.path": "moved", "file": "moved.py", "function": "other", "tokenizer": "own.npz",
          "external.path": "moved_logits", "schedule": "cosine"}  # fmt: skip
 #: This method has a schedule of its own, and nothing else to choose.
 FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
 #: Two scenarios in one: see test_selection.py. Several fields at once: see test_text.py.
-ELSEWHERE = ("ruli.select_from", "passages.path", "gpt2.base", "gpt_neox.base", "llama.base")
+ELSEWHERE = (
+    "ruli.select_from", "passages.path", "passages.repository", "hub.image", "question_answer.repository",
+    *(f"{model}.{option}" for model in ("gpt2", "gpt_neox", "llama") for option in ("base", "adapter")),
+)  # fmt: skip
 
 UNLEARNING = changed(BASE, {"defaults/recipe/record_updates": True, "defaults/methods": {"none": {}}})
 NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}

@@ -64,3 +64,36 @@ def test_what_a_folder_of_weights_holds_counts(corpus):
     before = planned(study)
     (corpus / "texts" / "model.safetensors").write_bytes(b"weights")
     assert set(rebuilt(before, planned(study))) == set(BELOW["train"]) - {"relearn"}
+
+
+def test_an_adapter_makes_all_models_anew(corpus):
+    weights = {"name": "gpt2", "weights": "some/weights"}
+    before = planned(changed(TEXT, {"defaults/model": weights}))
+    after = planned(changed(TEXT, {"defaults/model": {**weights, "adapter": {"rank": 4}}}))
+    assert set(before.nodes["data"]) == set(after.nodes["data"])
+    assert not set(before.nodes["train"]) & set(after.nodes["train"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"name": "question_answer", "repository": "some/set"}, {"name": "question_answer", "repository": "an/other"}),
+        ({"name": "passages", "corpus": "hub", "repository": "a/b"},
+         {"name": "passages", "corpus": "hub", "repository": "a/c"}),
+        ({"name": "hub", "repository": "a/b", "image": "image"}, {"name": "hub", "repository": "a/b", "image": "img"}),
+    ],
+)  # fmt: skip
+def test_another_data_set_of_the_hub_makes_all_anew(one, other):
+    before, after = (planned(changed(TEXT, {"defaults/data": {**data, "test_size": 20}})) for data in (one, other))
+    assert not set(before.nodes["data"]) & set(after.nodes["data"])
+    assert not set(before.nodes["train"]) & set(after.nodes["train"])
+
+
+def test_a_saved_data_set_is_known_by_what_it_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "data.arrow").write_bytes(b"one")
+    study = changed(TEXT, {"defaults/data": {"name": "hub", "repository": "set", "text": "text"}})
+    before = planned(study)
+    (tmp_path / "set" / "data.arrow").write_bytes(b"another")
+    assert not set(before.nodes["data"]) & set(planned(study).nodes["data"])

@@ -228,3 +228,6 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
     assert len(quality) == 5
     assert all(0 < value <= 1 for value in quality)
+    told = {r["method"]: float(r["value"]) for r in rows(folder, "my_evals") if r["metric"] == "auc"}
+    assert told["npo"] > 0.85
+    assert 0.4 < told["retrain"] < 0.6
