@@ -65,7 +65,7 @@ class Results:
         _, inputs, outputs = SCRIPTS[script]
         known = {role: files[role] if role == "data" else [files[role]] for role in inputs}
         known |= {role: f"out/{role}" for role in outputs}
-        known |= {"place": {"file": None, "method_file": None, "files": {}}}
+        known |= {"place": {"file": None, "method_file": None, "files": {}, "where": "scenarios.tiny.protocol"}}
         return function(**known, settings=self.settings[script])
 
     def refusal(self, script: str, artifact: str) -> str:
