@@ -20,7 +20,9 @@ KNOWN = {"depth": 56, "arrays.path": "moved.npz", "question_answer.path": "moved
 FIXED = ("competition_second.schedule", "competition_second.milestones", "competition_second.lr_decay")
 #: Two scenarios in one: see test_selection.py. Several fields at once: see test_text.py.
 ELSEWHERE = (
-    "ruli.select_from", "passages.path", "passages.repository", "hub.image", "question_answer.repository",
+    "ruli.select_from", *(f"{name}.{field}" for name in ("swap", "random_splits", "one_run")
+                          for field in ("memorised", "select_from")),
+    "passages.path", "passages.repository", "hub.image", "question_answer.repository",
     *(f"{model}.{option}" for model in ("gpt2", "gpt_neox", "llama") for option in ("base", "adapter")),
 )  # fmt: skip
 

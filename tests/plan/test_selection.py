@@ -55,3 +55,42 @@ def test_the_name_of_the_scenario_that_is_selected_from_is_none_of_its_propertie
     renamed = changed(STUDY, {"scenarios/audit/protocol/select_from": "other"})
     renamed["scenarios"] = {"other" if name == "halves" else name: s for name, s in renamed["scenarios"].items()}
     assert rebuilt(planned(STUDY), planned(renamed)) == {}
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        {"name": "swap", "alpha": 0.1, "pairs": 2},
+        {"name": "random_splits", "alpha": 0.1, "pairs": 2},
+        {"name": "one_run", "canaries": 20},
+    ],
+    ids=lambda protocol: protocol["name"],
+)
+def test_what_is_memorised_most_or_least_is_drawn_by_the_selection(protocol):
+    attacks = {} if protocol["name"] == "one_run" else {"random": {}}
+    most, least, plain = (
+        planned(changed(STUDY, {"scenarios/audit/protocol": {**protocol, **more}, "scenarios/audit/attacks": attacks}))
+        for more in (
+            {"memorised": "most", "select_from": "halves"},
+            {"memorised": "least", "select_from": "halves"},
+            {},
+        )
+    )
+    (selection,) = most.nodes["selection"].values()
+    for made, asked in (
+        (most, [selection.outputs["selection"]]),
+        (least, [selection.outputs["selection"]]),
+        (plain, []),
+    ):
+        drawn = [node for node in made.nodes["splits"].values() if node.settings["protocol"] == protocol["name"]]
+        assert drawn
+        assert all(node.inputs.get("selection", []) == asked for node in drawn)
+    found = rebuilt(most, least)
+    assert found["splits"][0] == found["splits"][2] > 0
+    assert "selection" not in found
+
+
+def test_memorisation_needs_a_scenario_that_selects():
+    protocol = {"name": "swap", "memorised": "most"}
+    with pytest.raises(ValueError, match=r"scenarios\.audit\.protocol\.select_from: is missing; name halves"):
+        planned(changed(STUDY, {"scenarios/audit/protocol": protocol, "scenarios/audit/attacks": {"random": {}}}))

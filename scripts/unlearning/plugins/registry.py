@@ -79,6 +79,7 @@ LIGHT = (
     "unlearning.bank.optim",
     "unlearning.bank.recipe",
     "unlearning.models",
+    "unlearning.protocols._options",
 )
 
 

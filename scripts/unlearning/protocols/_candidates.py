@@ -1,26 +1,10 @@
 """Which samples may be forgotten or held out: all, those of some classes, those that models memorise most or least."""
 
-from typing import Literal
-
 import numpy as np
-from pydantic import Field
 
 from unlearning.artifacts.arrays import Data
 from unlearning.artifacts.selection import Selection
-from unlearning.plugins.settings import Settings
-
-
-class Candidates(Settings):
-    """Only samples of ``classes`` are forgotten or held out (empty = of all classes), as many as asked for or as there
-    are. ``memorised``: of these the ``most`` or the ``least`` memorised, by the models of the scenario ``select_from``;
-    null = chosen at random.
-
-    What is forgotten and what is held out stay exchangeable, because chance alone divides the chosen samples.
-    """
-
-    classes: list[int] = Field(default_factory=list)
-    memorised: Literal["most", "least"] | None = None
-    select_from: str | None = None
+from unlearning.protocols._options import Candidates
 
 
 def selects_from(options: Candidates) -> str | None:

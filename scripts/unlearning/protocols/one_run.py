@@ -12,12 +12,13 @@ from unlearning.artifacts.arrays import Data, Membership
 from unlearning.artifacts.selection import Selection
 from unlearning.plugins.declarations import Protocol
 from unlearning.protocols import _candidates
+from unlearning.protocols._options import Candidates
 from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(metrics=("one_run", "accuracy"), also=("relearn",), counts=("models",))
 
 
-class Options(_candidates.Candidates):
+class Options(Candidates):
     """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size.
 
     ``classes`` and ``memorised`` restrict the canaries.
@@ -49,7 +50,7 @@ def draw(
     samples, wanted = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)
     if wanted > len(allowed) or wanted >= len(samples):
-        which = f" of the classes {options.classes}" if options.classes else ""
+        which = f" of the classes {[*options.classes]}" if options.classes else ""
         raise ValueError(
             f"canaries={options.canaries} pairs take {wanted} of {len(allowed)} training samples{which} and "
             "leave none to keep; use more data or fewer canaries"

@@ -12,6 +12,7 @@ from unlearning.artifacts.arrays import Data, Membership
 from unlearning.artifacts.selection import Selection
 from unlearning.plugins.declarations import Protocol
 from unlearning.protocols import _candidates
+from unlearning.protocols._options import Candidates
 from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
@@ -27,7 +28,7 @@ PROTOCOL = Protocol(
 )  # fmt: skip
 
 
-class Options(_candidates.Candidates):
+class Options(Candidates):
     """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
 
     ``requests``: F comes as so many requests of equal size, one after the other, with a part of T each.
@@ -90,7 +91,7 @@ def split_set(
     k -= k % options.requests
     if k < 1:
         what = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
-        which = f" of the classes {options.classes}" if options.classes else ""
+        which = f" of the classes {[*options.classes]}" if options.classes else ""
         raise ValueError(
             f"alpha={alpha} leaves {what} among {len(allowed)} samples{which}; use more data or a larger alpha"
         )
