@@ -23,7 +23,8 @@ RESOLUTION = (
 HEADS = ("verdict", "closed", "distance", "by")
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
-    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen. Gap: test accuracy below it."
+    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
+    "Gap: test accuracy below it."
 )
 
 
@@ -81,7 +82,9 @@ def _distance(shown: dict | None) -> Entry:
     if shown is None:
         return Entry("—")
     size = decisions.size(shown)
-    return Entry(interval(size, max(decimals([size]), 2)), (shown["note"],) if shown["alone"] == 1 else ())
+    factor = "" if shown["scale"] == "difference" else "× "
+    text = factor + interval(size, max(decimals([size]), 2))
+    return Entry(text, (shown["note"],) if shown["alone"] == 1 else ())
 
 
 def _gap(own: dict[str, dict], role: str) -> Entry:
