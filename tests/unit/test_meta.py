@@ -372,3 +372,16 @@ def test_the_figure_names_every_metric_and_property_and_keeps_its_bytes(tmp_path
 
 def test_a_study_without_any_such_metric_has_a_drawing_that_says_so(tmp_path):
     assert "No metric of this study" in drawn([], tmp_path / "none")["svg"].read_text()
+
+
+def test_properties_are_shown_of_the_models_of_which_most_metrics_show_power():
+    def rows(what, **counts):
+        return [{"property": what, "scenario": scenario} for scenario, n in counts.items() for _ in range(n)]
+
+    some = [
+        *rows("power", text=2, noisy=3), *rows("agreement over seeds", text=3, noisy=1), *rows("monotonicity", budget=1)
+    ]  # fmt: skip
+    assert [meta.common(some, what) for what in ("power", "models", "agreement over seeds", "monotonicity")] == [
+        "noisy", "noisy", "noisy", "budget"
+    ]  # fmt: skip
+    assert meta.common([], "power") == meta.common(some, "grounding") == ""

@@ -97,12 +97,14 @@ def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
 
 
 def common(rows: list[dict], what: str) -> str:
-    """The scenario in which most metrics show a property, the first of several; costs are those of power's."""
-    counts: dict[str, int] = defaultdict(int)
+    """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
+    this one, that in which most metrics show it. The first of several."""
+    shown: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
-        if row["property"] == ("power" if what == "models" else what):
-            counts[row["scenario"]] += 1
-    return max(counts, key=counts.__getitem__, default="")
+        shown[row["property"]][row["scenario"]] += 1
+    home = max(shown["power"], key=shown["power"].__getitem__, default="")
+    counts = shown[what]
+    return home if home in counts or what == "models" else max(counts, key=counts.__getitem__, default="")
 
 
 def verdict(row: dict) -> str:
