@@ -39,7 +39,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
         for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
             weight = (mask[models] & (runs >= 0).any(1)).astype(np.float64)
             if weight.any(1).all():
-                part = crossed.part(value=np.where(weight > 0, share[models], 0.0), weight=weight)
+                part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
                 found.append(row(metric="ngram_overlap", setting=f"role={role}", estimate=estimate))
         return found

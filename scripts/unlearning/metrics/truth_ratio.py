@@ -59,7 +59,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
                 continue
             value = np.where(weight > 0, own[models], 0.0)
             for name, of in (("truth_ratio", closeness(value)), ("truth_ratio_utility", true_better(value))):
-                part = crossed.part(value=of, weight=weight)
+                part = crossed.per_model(value=of, weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
                 found.append(row(metric=name, setting=f"role={role}", estimate=estimate))
         if other is not None:

@@ -88,6 +88,7 @@ class Draws:
             part = np.repeat(np.uint8([0, 1]), (train, test))
             loaded = Source(np.zeros((count, *shape), np.uint8), np.arange(count) % classes, part, classes)
         else:
+            place.pop("where", None)  # the study's path, for sentences
             source = registry.load("data", settings["source"], place.pop("file", None))
             loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
         ready = prepare(loaded, seed=settings["seed"], **settings["use"])
