@@ -77,3 +77,15 @@ def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path
     forkserver._tidy()
     listening[0].close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["unlearning-alive", "unlearning-mine"]
+
+
+def test_a_second_interrupt_changes_nothing(monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        snakemake_changes.interrupt_once()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

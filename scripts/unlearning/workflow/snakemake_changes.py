@@ -1,4 +1,4 @@
-"""Everything that changes how Snakemake itself behaves: three changes, each with its reason.
+"""Everything that changes how Snakemake itself behaves: four changes, each with its reason.
 
 All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
@@ -30,6 +30,7 @@ def apply(workflow, special: Collection[str]) -> None:
         return
     lift_default_job_rate(workflow)
     end_gracefully_from_a_thread(workflow)
+    interrupt_once()
     if workflow.local_exec:
         run_scripts_in_forks(special)
 
@@ -54,6 +55,20 @@ def end_gracefully_from_a_thread(workflow) -> None:
     """
     stop = workflow.scheduler.exit_gracefully
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
+
+
+def interrupt_once() -> None:
+    """Let the first SIGINT (Ctrl-C) end the run, and further ones change nothing.
+
+    Reason: Snakemake stops its jobs while it handles the first KeyboardInterrupt; a second one that is raised meanwhile
+    ends in a traceback instead.
+    """
+
+    def once(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, once)
 
 
 def run_scripts_in_forks(special: Collection[str] = ("models",)) -> None:
