@@ -43,7 +43,7 @@ def test_the_stage_counts_what_a_comparison_of_all_pairs_counts(tmp_path):
     Data(x, y, part, y, np.arange(120), 3).write(paths["data"])
     options = {"alpha": 0.25, "pairs": 2, "models_per_split": 1}
     settings = {"protocol": "swap", "options": options, "blocks": [0, 1], "population": "pairs", "seed": 0}
-    facts = stage.splits(**paths, settings=settings, place={"file": None})
+    facts = stage.splits(**paths, settings=settings, place={"file": None, "where": "scenarios.main.protocol"})
     drawn = Membership.read(paths["membership"])
     equal = (x.reshape(120, 1, -1) == x.reshape(1, 120, -1)).all(2) & ~np.eye(120, dtype=bool)
 
