@@ -1,7 +1,8 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
 from unlearning.workflow import compared, parameters
 
-# Files of the workflow are known by their content, so that nothing is made again when the folder is moved.
+# Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
+# the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
 PAGE = {
     kind: f"{workflow.basedir}/resources/page/page.{kind}" for kind in ("html", "css")

@@ -4,15 +4,13 @@ from pathlib import Path
 
 from job import script
 from unlearning.artifacts.arrays import Data
-from unlearning.data import duplicates, loaded, pairs_across, prepare
-from unlearning.plugins import registry
+from unlearning.data import duplicates, pairs_across, prepare, read_source
 from unlearning.plugins.isolation import apart
 
 
-def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
-    """Load, prepare and write; a user's own source does it in a process of its own."""
-    source = registry.load("data", settings["source"], file)
-    samples = loaded(source, source.Options(**settings["options"], **place), Path.cwd())
+def made(data: str, settings: dict, place: dict) -> dict:
+    """Load, prepare and write."""
+    samples = read_source(settings, place, Path.cwd())
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
@@ -28,7 +26,6 @@ def made(data: str, settings: dict, file: str | None, place: dict) -> dict:
 
 @script
 def data(data: str, settings: dict, place: dict) -> dict:
-    """``place`` says where the source lies; it is no part of the settings, because it changes no sample."""
-    place = dict(place)
-    where, file = place.pop("where"), place.pop("file", None)
-    return apart(lambda: made(data, settings, file, place), file, where)
+    """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
+    no sample. A user's own source runs in a process of its own."""
+    return apart(lambda: made(data, settings, place), place.get("file"), place["where"])

@@ -1,11 +1,10 @@
 """A study in a folder of its own, run by Snakemake as a user runs it."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from workplace import ROOT, TINY, WORKFLOW, Workplace
+from workplace import TINY, Workplace, copy_tree
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -21,15 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory) -> Path:
     """The workflow's files as they are now, where nobody edits them."""
-    place = tmp_path_factory.mktemp("workflow") / "tree"
-    place.mkdir()
-    for name in WORKFLOW:
-        original = ROOT / name
-        if original.is_dir():
-            shutil.copytree(original, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(original, place / name)
-    return place
+    return copy_tree(tmp_path_factory.mktemp("workflow") / "tree")
 
 
 @pytest.fixture

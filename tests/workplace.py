@@ -32,6 +32,18 @@ TINY = {
 }
 
 
+def copy_tree(place: Path) -> Path:
+    """The workflow's files as they are now, in the new folder ``place``, where nobody edits them."""
+    place.mkdir(parents=True)
+    for name in WORKFLOW:
+        original = ROOT / name
+        if original.is_dir():
+            shutil.copytree(original, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(original, place / name)
+    return place
+
+
 @dataclass(frozen=True)
 class Workplace:
     """``tree``: a copy of the workflow's files; ``folder``: where it works and leaves its results."""

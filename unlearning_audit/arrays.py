@@ -106,7 +106,8 @@ def audit(
     unlearning, ``retrain`` and ``retrain_control`` trained without the forget set, ``shadow`` and ``shadow_original``
     the adversary's own, unlearned and as trained. docs/own_logits.md says what each allows, and what is inferred.
 
-    ``method`` names the method, ``attacks`` are names, or options by name. ``folder``: where all files are kept; a
+    ``method`` names the method, ``attacks`` are names, or options by name, {"mine": {"file": "my_attack.py"}} for an
+    attack of one's own. ``folder``: where all files are kept; a
     temporary one if None. ``cores``: how many are used, all if 0.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be, and RuntimeError if the
@@ -131,7 +132,7 @@ def audit(
     scenario = {
         "protocol": {"name": "external", "path": "logits"},
         "methods": [method],
-        "attacks": dict(attacks) if isinstance(attacks, Mapping) else list(attacks),
+        "attacks": _from_here(attacks) if isinstance(attacks, Mapping) else list(attacks),
     }
     study = {"study": STUDY, "bootstrap": bootstrap, "seed": seed, "scenarios": {"audit": scenario}}
     with contextlib.chdir(place):
@@ -171,10 +172,21 @@ def _check(study: dict) -> None:
             reader.read(population.files, population.kind)
 
 
+def _from_here(attacks: Mapping) -> dict:
+    """Options by name; the file of an attack of one's own lies relative to the working directory."""
+    own = {name: dict(options or {}) for name, options in attacks.items()}
+    return {
+        name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})
+        for name, options in own.items()
+    }
+
+
 def _run(place: Path, study: dict, cores: int) -> list[str]:
     """Make everything; the lines of what failed."""
     import yaml
 
+    from unlearning.artifacts import tables
+    from unlearning.display import failures
     from unlearning_audit import ROOT, caches
 
     (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
@@ -186,8 +198,7 @@ def _run(place: Path, study: dict, cores: int) -> list[str]:
     )  # fmt: skip
     if not (place / "results" / STUDY / "report.html").exists():
         raise RuntimeError(f"the run in {place} did not end:\n{done.stdout[-2000:]}")
-    lines = done.stdout.partition("everything else was computed and is in the report.\n")[2].split("\n\n")[0]
-    failures = lines.splitlines() if done.returncode else []
-    for line in failures:
+    failed = failures.lines(tables.read_rows(place / "results" / STUDY / "metrics.csv", tables.UNION_COLUMNS))
+    for line in failed:
         warnings.warn(line, stacklevel=3)
-    return failures
+    return failed

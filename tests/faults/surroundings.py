@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kills import AFTER, MARK, _differences, left
-from workplace import ROOT, WORKFLOW, Workplace
+from workplace import ROOT, Workplace, copy_tree
 
 #: Seconds until a run counts as hanging.
 PATIENCE = 900
@@ -115,13 +115,7 @@ def prepared(root: Path, study: dict) -> Workplace:
     """A copy of the workflow's files as they are now below ``root``, and a folder with the study beside it."""
     tree = root / "tree"
     if not tree.exists():
-        tree.mkdir(parents=True)
-        for name in WORKFLOW:
-            original = ROOT / name
-            if original.is_dir():
-                shutil.copytree(original, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(original, tree / name)
+        copy_tree(tree)
     place = Workplace(tree, root / "work")
     place.folder.mkdir(exist_ok=True)
     place.write(study)

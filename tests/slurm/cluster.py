@@ -144,6 +144,12 @@ class Cluster:
         """Job → CUDA_VISIBLE_DEVICES as its tasks found it, "" if there was none."""
         return dict(line.partition(" ")[::2] for line in (self.root / "devices").read_text().splitlines())
 
+    def steps(self, job: str) -> list[str]:
+        """Numbers of the processes by which the node watches over a job's steps. While one lives, SLURM refuses to
+        start the job there again, and drains the node."""
+        found = subprocess.run(["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True, text=True, check=False)
+        return found.stdout.split()
+
     def until(self, condition, what: str, seconds: float = PATIENCE) -> None:
         """Wait for something to come true; fail the test if it does not."""
         end = time.monotonic() + seconds

@@ -181,6 +181,7 @@ def test_a_job_whose_node_goes_down_runs_again_when_it_is_back(slurm, local, unf
     with disturbed(unfinished, slurm) as (job, hold):
         slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DOWN", "Reason=test")
         slurm.until(lambda: state(slurm, job)[0] != "RUNNING", "the job has lost its node")
+        slurm.until(lambda: not slurm.steps(job), "the node has ended what was left of the job")
         slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
         slurm.until(lambda: state(slurm, job) == ("RUNNING", "1"), "the job runs again")
         hold.unlink()

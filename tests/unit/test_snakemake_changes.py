@@ -40,7 +40,7 @@ def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
         signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="forks are used on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
 def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
     program = (
         f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
@@ -62,7 +62,7 @@ def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
 def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     listening = []
-    for name in ("dead", "alive"):
+    for name in ("dead", "alive", "young"):
         folder = tmp_path / f"{forkserver.PREFIX}{name}"
         folder.mkdir()
         door = socket.socket(socket.AF_UNIX)
@@ -73,10 +73,14 @@ def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path
             listening.append(door)
         else:
             door.close()
+        if name != "young":
+            os.utime(folder, (time.time() - 120,) * 2)
     (tmp_path / f"{forkserver.PREFIX}mine").mkdir()
     forkserver._tidy()
     listening[0].close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["unlearning-alive", "unlearning-mine"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"{forkserver.PREFIX}{name}" for name in ("alive", "mine", "young")
+    ]
 
 
 def test_a_second_interrupt_changes_nothing(monkeypatch):

@@ -37,6 +37,22 @@ def test_arrays_become_a_table_verdicts_and_a_page(tmp_path, monkeypatch):
     assert not found.folder.is_relative_to(tmp_path)
 
 
+def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        '"""Mine."""\n\nfrom unlearning.plugins.settings import Settings\n\n\n'
+        'class Options(Settings):\n    """None."""\n\n\n'
+        "def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"
+    )
+    given = {"target": MODELS["target"], "labels": LABELS, "forget": FORGET, "train": TRAIN, "bootstrap": 100}
+    with pytest.warns(UserWarning, match="scenarios.audit.attacks.mine"):
+        found = audit(**given, shadow=MODELS["shadow"], attacks={"confidence": None, "mine": {"file": "mine.py"}})
+    (failure,) = found.failures
+    assert "mine.py line 11, in score: ArithmeticError: never" in failure
+    assert found.table.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -1,7 +1,6 @@
 """The wheel holds the library, the command and the workflow's files: it runs a study in an empty folder by itself."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,8 +15,6 @@ from workplace import ROOT, TINY
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """A folder with nothing but what the wheel holds."""
-    if shutil.which("uv") is None:
-        pytest.skip("uv builds the wheel")
     place = tmp_path_factory.mktemp("wheel")
     built = ["uv", "build", "--wheel", "--quiet", "--out-dir", str(place), str(ROOT)]
     done = subprocess.run(built, capture_output=True, text=True, check=False)

@@ -14,6 +14,7 @@ import numpy as np
 
 from unlearning.artifacts import views
 from unlearning.data import _choices
+from unlearning.plugins import registry
 from unlearning.plugins.guard import PluginError, guard, ours, said, shown
 from unlearning.plugins.settings import Settings
 from unlearning.randomness.keyed import generator
@@ -99,6 +100,14 @@ def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
         wanted = "load must return a Source of unlearning.data"
         raise PluginError(f"{shown(module.__file__)}: {wanted}, it returned {said(found)}")
     return found
+
+
+def read_source(settings: dict, place: dict, root: Path) -> Source:
+    """What the source that a study names loads: ``settings`` holds its name and options; ``place`` where it lies, and
+    "file", if it is a user's own. Raises ValueError, and PluginError if a user's own fails."""
+    options = {name: value for name, value in place.items() if name not in ("file", "where")}
+    source = registry.load("data", settings["source"], place.get("file"))
+    return loaded(source, source.Options(**settings["options"], **options), root)
 
 
 def prepare(

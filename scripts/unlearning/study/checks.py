@@ -23,10 +23,8 @@ BUILT_IN = {
 #: Files of a case that a kind of figure may be drawn from.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 
-#: What the settings of rows are called, and those whose values are names.
-SETTINGS = (
-    "role", "target", "rule", "pair", "split", "block", "model", "models", "of", "fpr", "confidence", "step",
-)  # fmt: skip
+#: What the settings of rows are called in the library's metrics, and those whose values are names.
+SETTINGS = ("role", "target", "rule", "pair", "model", "models", "of", "fpr", "confidence", "step")
 NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
 SETS = ("paper", "extended")

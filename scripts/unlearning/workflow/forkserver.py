@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -177,10 +178,12 @@ def _serve(door: int, modules: list[str], scripts: list[str], path: list[str]) -
 
 
 def _tidy() -> None:
-    """Remove folders of sockets that nobody listens at any more: of servers that were killed, and could not do it."""
+    """Remove folders of sockets that nobody listens at any more: of servers that were killed, and could not do it.
+    Those of the last minute are kept, since another run may be about to listen there."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
-            if folder.stat().st_uid != os.getuid() or not (folder / DOORS[0]).exists():
+            about, young = folder.stat(), time.time() - 60
+            if about.st_uid != os.getuid() or about.st_mtime > young or not (folder / DOORS[0]).exists():
                 continue
             try:
                 with _short(str(folder)) as short:

@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.artifacts.selection import Selection
-from unlearning.data import Source, prepare
+from unlearning.data import Source, prepare, read_source
 from unlearning.plugins import registry
 
 #: Images per part and shape of an image, so that a forecast downloads nothing.
@@ -79,7 +79,7 @@ class Draws:
         }
 
     def _samples(self, node: dict) -> Data:
-        path, settings, place = Path(node["spec"]).with_name("data.npz"), node["settings"], dict(node["place"])
+        path, settings, place = Path(node["spec"]).with_name("data.npz"), node["settings"], node["place"]
         if path.exists():
             return Data.read(path)
         if settings["source"] in DOWNLOADS and place.get("file") is None:
@@ -88,9 +88,7 @@ class Draws:
             part = np.repeat(np.uint8([0, 1]), (train, test))
             loaded = Source(np.zeros((count, *shape), np.uint8), np.arange(count) % classes, part, classes)
         else:
-            place.pop("where", None)  # the study's path, for sentences
-            source = registry.load("data", settings["source"], place.pop("file", None))
-            loaded = source.load(source.Options(**settings["options"], **place), Path.cwd())
+            loaded = read_source(settings, place, Path.cwd())
         ready = prepare(loaded, seed=settings["seed"], **settings["use"])
         return Data(ready.x, ready.y, ready.part, ready.y_clean, ready.index, ready.classes)
 
