@@ -101,7 +101,7 @@ TESTS = {
     "protocols/lira_selection": ("ruli_protocol", "ruli_rows", "protocols"),
     "protocols/one_run": ("one_run_metric", "protocols"),
     "protocols/ruli": ("ruli_protocol", "ruli_rows", "protocols"),
-    "artifacts/arrays": ("artifacts", "imported", "case", "protocols"),
+    "artifacts/arrays": ("artifacts", "imported", "case", "requests", "protocols"),
     "artifacts/canaries": ("one_run_metric", "external_coins"),
     "artifacts/contributions": ("contributions", "comparisons"),
     "artifacts/external": ("imported", "external_study", "external_coins", "external"),
@@ -139,6 +139,7 @@ def tests_of(module: str) -> list[list[str]]:
     whole = TESTS.get(module, ELSE.get(room, ()))
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
+    whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]
     assert any(runs), f"no tests are listed for {module}"
     return [run for run in runs if run]
