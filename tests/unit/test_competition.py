@@ -106,6 +106,23 @@ def test_the_interval_of_a_mean_quality_ends_at_zero_and_at_its_bound():
     assert (found.value, found.low, found.high) == (0.25, 0.0, 1.0)
 
 
+def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
+    compared, options = [], competition.Options(groups=3, splits=2)
+
+    def epsilon(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        compared.append((one[:, 0], other[:, 0]))
+        return np.ones(1)
+
+    monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
+    u, r = -1 - np.arange(6.0)[:, None], np.arange(20.0)[:, None]
+    _null._halves(u, r, options, np.random.default_rng(14))
+    assert len(compared) == 2 * 2 * 4  # splits, both comparisons, all models and without each group
+    assert all(max(len(one), len(other)) <= 3 and not set(one) & set(other) for one, other in compared)
+    assert [(len(one), len(other)) for one, other in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
+    assert all((one < 0).all() and (other >= 0).all() for one, other in compared[::2])
+    assert all((one >= 0).all() and (other >= 0).all() for one, other in compared[1::2])
+
+
 def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: float = 0.9):
     return competition.Models(
         phi=1.5 * rng.normal(size=(models, samples)) + shift,
