@@ -254,6 +254,8 @@ def test_gradients_of_single_samples_equal_a_loop(module, options):
         (cnn, {"channels": []}, "channels"),
         (mlp, {"hidden": [0]}, "hidden"),
         (linear, {"hidden": [3]}, "hidden"),
+        (swin_s, {"width": 32}, "heads: 3 heads do not divide the width"),
+        (swin_s, {"weights": "default", "width": 48}, "weights: default are those of Swin-S"),
     ],
 )
 def test_impossible_options_are_refused(module, options, message):
@@ -313,7 +315,9 @@ def test_swin_takes_weights_from_a_file_and_its_head_only_if_asked(checkpoint):
             assert torch.equal(fresh.swin.state_dict()[name], value.to(fresh.swin.state_dict()[name].dtype)), name
     kept = build(swin_s, CIFAR, classes=4, weights=str(path), keep_head=True)
     assert torch.equal(kept.swin.head.weight, state["head.weight"].float())
-    with pytest.raises(ValueError, match=r"swin\.safetensors: these weights do not fit swin_s with 7 classes"):
+    with pytest.raises(
+        ValueError, match=r"swin\.safetensors: these weights do not fit swin_s of these sizes with 7 classes"
+    ):
         build(swin_s, CIFAR, classes=7, weights=str(path), keep_head=True)
 
 
