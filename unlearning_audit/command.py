@@ -98,7 +98,9 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
 
 
 def _run(asked: argparse.Namespace, more: list[str]) -> int:
-    _planned(asked.file)
+    from unlearning.workflow import rehearsal
+
+    rehearsal.models(_planned(asked.file))
     return _snakemake(asked.file, more)
 
 
