@@ -28,6 +28,8 @@ class Case:
     selection_file: str | None = None
     relearned_files: list[str] | None = None
     compared_relearned_files: list[str] | None = None
+    generated_files: list[str] | None = None
+    compared_generated_files: list[str] | None = None
     _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
