@@ -41,7 +41,7 @@ SPECIAL = {
 }
 
 #: Scripts that import torch; a second server forks them, so that the first stays small and forks faster.
-WITH_MODELS = ("pretrain", "train", "unlearn", "relearn", "forecast")
+WITH_MODELS = ("pretrain", "train", "unlearn", "relearn", "generate", "forecast")
 
 #: Environment variable; 0 disables the server.
 SWITCH = "UNLEARNING_FORKSERVER"
