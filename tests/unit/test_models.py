@@ -240,6 +240,8 @@ def test_gradients_of_single_samples_equal_a_loop(module, options):
         (cnn, {"channels": []}, "channels"),
         (mlp, {"hidden": [0]}, "hidden"),
         (linear, {"hidden": [3]}, "hidden"),
+        (swin_s, {"width": 32}, "heads: 3 heads do not divide the width"),
+        (swin_s, {"weights": "default", "width": 48}, "weights: default are those of Swin-S"),
     ],
 )
 def test_impossible_options_are_refused(module, options, message):

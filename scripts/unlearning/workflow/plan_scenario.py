@@ -1,9 +1,16 @@
 """Nodes of one scenario: its models, and the scores, metrics and comparisons that judge them."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+from unlearning.artifacts.files import ArtifactError, read_json
 from unlearning.plugins import registry
-from unlearning.study.schema import PAPER_SET
-from unlearning.workflow.nodes import CaseFiles, Comparison, Node
+from unlearning.study.schema import PAPER_SET, Plugin
+from unlearning.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning.workflow.plan_models import Models, after_request
+
+#: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
+MOST = 200
 
 
 class Judged(Models):
@@ -14,7 +21,7 @@ class Judged(Models):
         scenario = self.scenario
         data = self._data()
         batches, selection = self._batches(data), self._selected
-        requests = [self._requests(data, *which) for which in self._blocks()]
+        requests = [self._requests(data, *which) for which in self._blocks(data)]
         unlearned = {
             name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
             for name in scenario.methods
@@ -51,18 +58,24 @@ class Judged(Models):
             "selection": "selection",
             "relearned": "relearned",
             "compared_relearned": "relearned",
+            "generated": "generations",
+            "compared_generated": "generations",
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
-        compared |= self._relearned(data, splits, made, references)
+        compared |= self._asked_again(data, splits, made, references)
         scores = None
         if self.record.attacked or scenario.attacks:
-            attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
-            own = {"own_rows": True} if self.record.own_rows else {}
-            scores = self.plan.add(
-                "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
-                tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
-                place=self._own_files("attacks"),
-            )  # fmt: skip
+
+            def attack(plan: Plan, some: dict[str, Plugin], place: dict | None = None) -> Node:
+                attacks = {n: {"name": a.name, "options": a.options} for n, a in some.items()}
+                own = {"own_rows": True} if self.record.own_rows else {}
+                return plan.add(
+                    "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
+                    tuple(some.values()), ("attacks",) * len(attacks), place=place,
+                )  # fmt: skip
+
+            place = {**self._own_files("attacks"), **self._scored(label, attack)}
+            scores = attack(self.plan, scenario.attacks, place)
         wanted = tuple(scenario.metrics.values())
         metrics = self.plan.add(
             "metrics", label,
@@ -85,6 +98,22 @@ class Judged(Models):
         )  # fmt: skip
         return metrics
 
+    def _scored(self, label: str, attack: Callable[..., Node]) -> dict[str, str]:
+        """Where scores lie of the same models by the most of these attacks, of a study that had fewer (known)."""
+        names, every = self.plan.made("attack").get(label, []), self.scenario.attacks
+        if not names or attack(self.plan.draft(), every).name in names:
+            return {}
+        best: dict[str, Plugin] = {}
+        for name in names:
+            try:
+                asked = read_json(Path(ROOT, "attack", name, "spec.json"))["settings"]["attacks"]
+            except (ArtifactError, KeyError, OSError):
+                continue
+            some = {one: every[one] for one in asked if one in every}
+            if len(best) < len(some) == len(asked) and attack(self.plan.draft(), some).name == name:
+                best = some
+        return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
+
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""
         files = [registry.source_file("metrics", name, one.file) for name, one in self.scenario.metrics.items()]
@@ -103,26 +132,30 @@ class Judged(Models):
         )  # fmt: skip
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
-    def _relearned(
+    def _asked_again(
         self, data: Node, splits: list[Node], made: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
-        they learn a half of it once more."""
-        if "relearn" not in self.scenario.metrics:
-            return {}
-        steps = self.scenario.metrics["relearn"].options["steps"]
+        they learn a half of it once more, and what language models say by themselves."""
+        metrics, wanted = self.scenario.metrics, {}
+        if "relearn" in metrics:
+            wanted["relearn", "relearned", "relearned"] = {"steps": metrics["relearn"].options["steps"]}
+        if "metrics" in self._needed("generations"):
+            most = [one.options["most"] for one in metrics.values() if one.file is None and "most" in one.options]
+            wanted["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
         others = [one for one in references if one != made][:1]
 
-        def node(of: Node, memberships: Node) -> Node:
+        def node(stage: str, output: str, chosen: dict[str, int], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
-                "relearn", of.name.rsplit("-", 1)[0], {**settings, "steps": steps},
+                stage, of.name.rsplit("-", 1)[0], {**settings, **chosen},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
-                {"data": "data", "splits": "membership", "unlearned": "models"}, ("relearned.npz",),
+                {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
                 (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
             )  # fmt: skip
 
         return {
-            role: [node(of, memberships) for of, memberships in zip(some, splits, strict=True)]
-            for role, some in (("relearned", made), *(("compared_relearned", some) for some in others))
+            name: [node(stage, output, chosen, *pair) for pair in zip(some, splits, strict=True)]
+            for (stage, role, output), chosen in wanted.items()
+            for name, some in ((role, made), *((f"compared_{role}", some) for some in others))
         }
