@@ -77,6 +77,8 @@ def metrics(
     selection: list[str] | None = None,
     relearned: list[str] | None = None,
     compared_relearned: list[str] | None = None,
+    generated: list[str] | None = None,
+    compared_generated: list[str] | None = None,
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
@@ -90,7 +92,7 @@ def metrics(
     """
     seconds, found = {}, {}
     single = [files[0] if files else None for files in (scores, selection)]
-    again = relearned, compared_relearned
+    again = relearned, compared_relearned, generated, compared_generated
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])

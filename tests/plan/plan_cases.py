@@ -9,7 +9,7 @@ from unlearning.study.schema import STAGES
 from unlearning.workflow import plan
 
 #: What follows from each stage, where nothing is selected or imported.
-PIPELINE = ("data", "splits", "train", "unlearn", "relearn", "attack", "metrics", "comparisons")
+PIPELINE = ("data", "splits", "train", "unlearn", "relearn", "generate", "attack", "metrics", "comparisons")
 BELOW = {stage: PIPELINE[i:] for i, stage in enumerate(PIPELINE)}
 
 #: Everything that a study may hold, small enough to plan in milliseconds.

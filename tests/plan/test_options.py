@@ -134,7 +134,7 @@ def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     protocol = next(p for p, m in modules.items() if name in (*m.PROTOCOL.metrics, *m.PROTOCOL.also))
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study_of(protocol))
     found = rebuilt(before, after)
-    assert set(found) <= {"relearn", "metrics", "comparisons"}
+    assert set(found) <= {"relearn", "generate", "metrics", "comparisons"}
     assert found["metrics"] == everything_from("metrics", before)["metrics"]
 
 

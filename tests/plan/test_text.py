@@ -1,6 +1,7 @@
 """What is made for a study of text, and what is rebuilt if its corpus, base or weights change."""
 
 import json
+from pathlib import Path
 
 import pytest
 from plan_cases import BASE, BELOW, changed, planned, rebuilt
@@ -33,13 +34,13 @@ def test_tokens_are_kept_only_where_an_attack_or_metric_reads_them():
 
 def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():
     found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
-    assert set(found) == {"pretrain", *BELOW["train"]} - {"relearn"}
+    assert set(found) == {"pretrain", *BELOW["train"]} - {"relearn", "generate"}
     assert all(stay == 0 for _, stay, _ in found.values())
 
 
 def test_a_recipe_of_the_others_leaves_the_base_as_it_is():
     found = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
-    assert set(found) == set(BELOW["train"]) - {"relearn"}
+    assert set(found) == set(BELOW["train"]) - {"relearn", "generate"}
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_what_a_folder_of_weights_holds_counts(corpus):
     study = changed(TEXT, {"defaults/model": {"name": "gpt2", "weights": "texts"}})
     before = planned(study)
     (corpus / "texts" / "model.safetensors").write_bytes(b"weights")
-    assert set(rebuilt(before, planned(study))) == set(BELOW["train"]) - {"relearn"}
+    assert set(rebuilt(before, planned(study))) == set(BELOW["train"]) - {"relearn", "generate"}
 
 
 def test_an_adapter_makes_all_models_anew(corpus):
@@ -97,3 +98,17 @@ def test_a_saved_data_set_is_known_by_what_it_holds(tmp_path, monkeypatch):
     before = planned(study)
     (tmp_path / "set" / "data.arrow").write_bytes(b"another")
     assert not set(before.nodes["data"]) & set(planned(study).nodes["data"])
+
+
+def test_models_say_answers_in_a_job_of_its_own_where_a_metric_reads_them():
+    base = planned(TEXT)
+    asked = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
+    assert set(rebuilt(base, asked)) == {"generate", "metrics", "comparisons"}
+    assert not base.nodes["generate"]
+    made = {case.method: asked.nodes["metrics"][Path(case.metrics).parent.name] for case in asked.cases}
+    assert len(asked.nodes["generate"]) == len(asked.nodes["train"]) * len(made)
+    for method, node in made.items():
+        other = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_generated"] == made[other].inputs["generated"]
+    both = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
+    assert {node.settings["most"] for node in both.nodes["generate"].values()} == {9}

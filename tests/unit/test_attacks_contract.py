@@ -52,7 +52,13 @@ def neighbours(logits, y):
     return np.full((*logits.shape[:2], 2), -3.0)
 
 
-SIGNALS = {"squared_norms": squared_norms, "tokens": tokens, "compressed": compressed, "neighbours": neighbours}
+def reference_logp(logits, y):
+    """Models that find every sample as likely."""
+    return np.full(logits.shape[:2], -1.0)
+
+
+SIGNALS = {"squared_norms": squared_norms, "tokens": tokens, "compressed": compressed, "neighbours": neighbours,
+           "reference_logp": reference_logp}  # fmt: skip
 
 
 def scored(name, logits, y, reference, seed=0):

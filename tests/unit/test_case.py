@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from unlearning.adversary import scoring
 from unlearning.adversary.case import Case
 from unlearning.artifacts import tables
 from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
@@ -164,3 +165,23 @@ def test_scores_of_models_or_samples_that_do_not_exist_are_told(study, column, v
     tables.write_scores("scores.parquet", columns | {column: np.array([value], np.int32)})
     with pytest.raises(ArtifactError, match=f"^scores.parquet: field '{column}' has values outside 0 … {size - 1}"):
         _ = case().scores
+
+
+def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
+    """Samples 4 and 5 were seen by nobody, the others by all; a shadow model is no reference of itself."""
+    for batch, models in enumerate((3, 2)):
+        membership(models, shadow=[0, 1]).write(f"splits{batch}.npz")
+    found = case()
+    logp = found.original.astype(np.float64)
+    logp = logp - np.log(np.exp(logp).sum(-1, keepdims=True))
+    logp = logp[:, np.arange(SAMPLES), found.data.y]
+    shadow = np.flatnonzero(~found.target)
+    assert shadow.tolist() == [0, 1, 3, 4]
+    of = found.signal("reference_logp", found.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
+    assert of.shape == (5, 3)
+    assert np.isnan(of[:, 0]).all()
+    for model in range(5):
+        others = [s for s in shadow if s != model]
+        np.testing.assert_allclose(of[model, 1:], logp[others][:, [4, 5]].mean(0), rtol=1e-6)
+    assert np.isnan(scoring.there({"reference_logp": of})).sum() == 0
+    assert scoring.there({"reference_logp": of}).tolist() == [[False, True, True]] * 5

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from unlearning.adversary import signals
 from unlearning.artifacts import tables
 from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership
 from unlearning.artifacts.selection import Selection
@@ -27,6 +28,8 @@ class Case:
     selection_file: str | None = None
     relearned_files: list[str] | None = None
     compared_relearned_files: list[str] | None = None
+    generated_files: list[str] | None = None
+    compared_generated_files: list[str] | None = None
     _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -105,6 +108,8 @@ class Case:
             return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
         if name == "neighbours":
             return self._neighbours(files, models, rows)
+        if name == "reference_logp":
+            return self._reference_logp(models, rows)
         found = getattr(self.answers(files), name)
         if name == "tokens" and found is not None:
             return self._tokens(self.answers(files), models, rows)
@@ -119,6 +124,18 @@ class Case:
         if views is None or (views < 0).all(1).any():
             raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
         return views_logp(self.answers(files).logits[models], views)
+
+    def _reference_logp(self, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Mean log p of the label under shadow models that never saw a sample, each model itself left out."""
+        shadow = np.flatnonzero(~self.target)
+        unseen = ~self.membership.train[np.ix_(shadow, rows)]
+        logp = signals.per_model(
+            signals.label_logp, self.original[shadow][:, rows], self.labels_of(~self.target)[..., rows]
+        )
+        told = np.where(unseen, logp, 0.0)
+        own = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+        with np.errstate(invalid="ignore"):
+            return (told.sum(0) - own @ told) / (unseen.sum(0) - own @ unseen.astype(np.int64))
 
     def _tokens(self, answers: Logits, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Token readings of any samples, float64 [models, rows, length − 1, 4]."""

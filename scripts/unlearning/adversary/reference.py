@@ -10,7 +10,9 @@ import numpy as np
 #: ``compressed``: bytes of a sample's text after zlib, float64 [models, samples].
 #: ``neighbours``: log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any,
 #: of its paraphrases), float64 [models, samples, views], NaN where a sample has fewer.
-SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours")
+#: ``reference_logp``: log p of the label under the adversary's models that never saw a sample, before unlearning, their
+#: mean without the model itself, float64 [models, samples], NaN where all of them saw it.
+SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_logp")
 
 #: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
 LOGP, MEAN, SPREAD, RANK = range(4)
@@ -38,3 +40,4 @@ class Reference:
     tokens: np.ndarray | None = None
     compressed: np.ndarray | None = None
     neighbours: np.ndarray | None = None
+    reference_logp: np.ndarray | None = None

@@ -97,8 +97,14 @@ def needed(
 
 
 def there(signal: dict[str, np.ndarray]) -> np.ndarray:
-    """Which rows the models were asked about, bool [models, rows] (or [], all); of other rows no token is known."""
-    return ~np.isnan(signal["tokens"]).all((-1, -2)) if "tokens" in signal else np.array(True)
+    """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
+    asked about, and no reference of those that all shadow models saw."""
+    known = np.array(True)
+    if "tokens" in signal:
+        known = known & ~np.isnan(signal["tokens"]).all((-1, -2))
+    if "reference_logp" in signal:
+        known = known & ~np.isnan(signal["reference_logp"])
+    return known
 
 
 def asked(case: Case) -> np.ndarray:

@@ -44,6 +44,11 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
     return result
 
 
+def label_logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log p of the label, float64 [n]; of a language model the mean over the scored tokens."""
+    return of_label(log_probabilities(logits), y)
+
+
 def of_label(values: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The entry of ``values`` [..., classes] that belongs to the label ``y`` [...]."""
     return np.take_along_axis(values, y[..., None], axis=-1)[..., 0]

@@ -22,9 +22,4 @@ def score(logits, y, reference, options, rng, neighbours):
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` as in `SIGNALS`."""
-    return signals.per_model(logp, logits, y) - np.nanmean(neighbours, -1)
-
-
-def logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """log p of the label; of a language model the mean over the scored tokens."""
-    return signals.of_label(signals.log_probabilities(logits), y)
+    return signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)

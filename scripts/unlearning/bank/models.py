@@ -60,7 +60,7 @@ class Models:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What models can answer with besides logits; a language model has "tokens" and "layer"."""
+        """What models can answer with besides logits; a language model has "tokens", "next" and "layer"."""
         return getattr(self.model, "readings", ())
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:

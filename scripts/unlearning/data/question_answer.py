@@ -29,8 +29,10 @@ class Options(Settings):
     name, one saved by the library datasets.
 
     Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
-    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``refusals``: also an
-    answer that says that nothing is known, for idk_dpo. ``template`` with {question} is what stands before an answer.
+    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``choices``: a column
+    with a list of answers; ``answer`` is then the number of the right one, from 0, and the others are wrong ones (as in
+    WMDP). ``refusals``: also an answer that says that nothing is known, for idk_dpo. ``template`` with {question} is
+    what stands before an answer.
     Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
     and is used for nothing else; ``draw``: which. ``tokenizer``: that of a model's folder in place of one of
     ``vocabulary`` tokens learned from the public rows.
@@ -46,6 +48,7 @@ class Options(Settings):
     answer: str = "answer"
     paraphrase: str = "paraphrased_answer"
     perturbed: str = "perturbed_answer"
+    choices: str | None = None
     refusals: bool = False
     template: str = "Question: {question}\nAnswer: "
     length: int = Field(96, ge=3)
@@ -140,11 +143,23 @@ def read(file: Path) -> list[dict]:
 
 def checked(options: Options, found: Iterator, place: str) -> Iterator[dict]:
     """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
-    for number, one in enumerate(found, 1):
+    for number, told in enumerate(found, 1):
+        one = told if options.choices is None else chosen(options, told, f"{place}: row {number}")
         for column in (options.question, options.answer):
             if not isinstance(one, dict) or not isinstance(one.get(column), str) or not one[column].strip():
                 raise ValueError(f"{place}: row {number} has no text in the column {column!r}")
         yield one
+
+
+def chosen(options: Options, one: dict, place: str) -> dict:
+    """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
+    told, right = (one.get(name) if isinstance(one, dict) else None for name in (options.choices, options.answer))
+    if not isinstance(told, list) or len(told) < 2 or not all(isinstance(text, str) and text.strip() for text in told):
+        raise ValueError(f"{place} has no list of two texts or more in the column {options.choices!r}")
+    if type(right) is not int or not 0 <= right < len(told):
+        raise ValueError(f"{place}: the column {options.answer!r} must be a number from 0 to {len(told) - 1}")
+    wrong = [text for number, text in enumerate(told) if number != right]
+    return {**one, options.answer: told[right], options.perturbed: wrong}
 
 
 def texts(one: dict, column: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from unlearning.adversary.case import Case
+from unlearning.artifacts.arrays import Membership
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.artifacts.files import NoAnswerError
 from unlearning.metrics import _pairs
@@ -25,6 +26,12 @@ def each(case: Case, rows: Callable[[np.ndarray], list[dict]]) -> Iterator[dict]
     for block in blocks if len(blocks) > 1 else ():
         for row in rows(case.target & (case.membership.block == block)):
             yield {**row, "setting": ";".join(filter(None, (f"pair={block}", row["setting"])))}
+
+
+def roles(case: Case, member: Membership) -> dict[str, np.ndarray]:
+    """Role → bool [models, samples] of the models with the memberships ``member``; all have the same test part."""
+    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+    return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
 
 def nll(logits: np.ndarray) -> np.ndarray:

@@ -27,10 +27,11 @@ class Passage(nn.Module):
 
     ``forward`` maps x int [n, length] (marks as in `unlearning.data._tokens`) to logits [n, 2]; with ``reading``
     "tokens" to the logits of the whole vocabulary for every token but the first, [n, length − 1, vocabulary]; with
-    "layer k" to what block k of ``layers`` puts out, from 1, where these are predicted, [n, length − 1, width].
+    "next" to those of the token after the last, [n, vocabulary]; with "layer k" to what block k of ``layers`` puts out,
+    from 1, where these are predicted, [n, length − 1, width].
     """
 
-    readings = ("tokens", "layer")
+    readings = ("tokens", "next", "layer")
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -45,12 +46,13 @@ class Passage(nn.Module):
         if reading is not None and reading.startswith("layer "):
             states = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
             return states[int(reading.removeprefix("layer "))][:, :-1]
-        hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+        states = self.trunk(input_ids=ids, use_cache=False).last_hidden_state
+        hidden = states[:, -1] if reading == "next" else states[:, :-1]
         if self.output is None:
             vocabulary = functional.linear(hidden, self.trunk.get_input_embeddings().weight)
         else:
             vocabulary = self.output(hidden)
-        if reading == "tokens":
+        if reading in ("tokens", "next"):
             return vocabulary
         return two_classes(mean_nll(vocabulary, x))
 

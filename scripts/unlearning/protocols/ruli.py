@@ -17,7 +17,17 @@ from unlearning.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
     metrics=("ruli", "blind", "accuracy"),
-    also=("relearn", "perplexity", "privleak", "memorisation", "truth_ratio", "overlap"),
+    also=(
+        "relearn",
+        "perplexity",
+        "privleak",
+        "memorisation",
+        "truth_ratio",
+        "overlap",
+        "rouge",
+        "utility",
+        "multiple_choice",
+    ),
     references=("retrain", "retrain_control"),
     counts=("target_blocks", "shadow_blocks"),
 )

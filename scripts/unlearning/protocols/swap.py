@@ -20,7 +20,7 @@ PROTOCOL = Protocol(
     also=(
         "accuracy_on_pairs", "competition_on_pairs", "efficacy_on_pairs", "one_run", "relearn",
         "ruli_on_pairs", "perplexity", "privleak", "memorisation",
-        "truth_ratio", "overlap",
+        "truth_ratio", "overlap", "rouge", "utility", "multiple_choice",
     ),
     attacked=True,
     counts=("pairs",),

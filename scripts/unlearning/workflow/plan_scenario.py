@@ -9,6 +9,9 @@ from unlearning.study.schema import PAPER_SET, Plugin
 from unlearning.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning.workflow.plan_models import Models, after_request
 
+#: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
+MOST = 200
+
 
 class Judged(Models):
     """Adds all nodes of one scenario to a plan."""
@@ -55,9 +58,11 @@ class Judged(Models):
             "selection": "selection",
             "relearned": "relearned",
             "compared_relearned": "relearned",
+            "generated": "generations",
+            "compared_generated": "generations",
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
-        compared |= self._relearned(data, splits, made, references)
+        compared |= self._asked_again(data, splits, made, references)
         scores = None
         if self.record.attacked or scenario.attacks:
 
@@ -127,26 +132,30 @@ class Judged(Models):
         )  # fmt: skip
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
-    def _relearned(
+    def _asked_again(
         self, data: Node, splits: list[Node], made: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
-        they learn a half of it once more."""
-        if "relearn" not in self.scenario.metrics:
-            return {}
-        steps = self.scenario.metrics["relearn"].options["steps"]
+        they learn a half of it once more, and what language models say by themselves."""
+        metrics, wanted = self.scenario.metrics, {}
+        if "relearn" in metrics:
+            wanted["relearn", "relearned", "relearned"] = {"steps": metrics["relearn"].options["steps"]}
+        if "metrics" in self._needed("generations"):
+            most = [one.options["most"] for one in metrics.values() if one.file is None and "most" in one.options]
+            wanted["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
         others = [one for one in references if one != made][:1]
 
-        def node(of: Node, memberships: Node) -> Node:
+        def node(stage: str, output: str, chosen: dict[str, int], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
-                "relearn", of.name.rsplit("-", 1)[0], {**settings, "steps": steps},
+                stage, of.name.rsplit("-", 1)[0], {**settings, **chosen},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
-                {"data": "data", "splits": "membership", "unlearned": "models"}, ("relearned.npz",),
+                {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
                 (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
             )  # fmt: skip
 
         return {
-            role: [node(of, memberships) for of, memberships in zip(some, splits, strict=True)]
-            for role, some in (("relearned", made), *(("compared_relearned", some) for some in others))
+            name: [node(stage, output, chosen, *pair) for pair in zip(some, splits, strict=True)]
+            for (stage, role, output), chosen in wanted.items()
+            for name, some in ((role, made), *((f"compared_{role}", some) for some in others))
         }

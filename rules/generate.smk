@@ -1,0 +1,21 @@
+rule generate:
+    """Let the language models of one batch say by themselves what stands in the scored tokens of samples."""
+    input:
+        unpack(inputs("generate")),
+    output:
+        generations="results/generate/{node}/generations.npz",
+        spec="results/generate/{node}/spec.json",
+    log:
+        "results/generate/{node}/log.txt",
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=settings("generate"),
+        place=place("generate"),
+    script:
+        "../scripts/generate.py"

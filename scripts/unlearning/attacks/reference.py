@@ -1,0 +1,27 @@
+"""Reference: the loss of a model minus that of models that never saw the sample (Watson et al. 2022, "On the importance
+of difficulty calibration in membership inference attacks"; for language models Mireshghallah et al. 2022)."""
+
+import numpy as np
+
+from unlearning.adversary import signals
+from unlearning.adversary import tokens as of_tokens
+from unlearning.plugins.settings import Settings
+
+NEEDS = "reference_logp"
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def score(logits, y, reference, options, rng, reference_logp):
+    """Score: log p of the label, of a language model the mean over scored tokens, minus the mean of it over the
+    adversary's models that never saw the sample; decision: at or above the threshold learned on the reference."""
+    value = calibrated(logits, y, reference_logp)
+    known = calibrated(reference.logits, reference.y, reference.reference_logp)
+    return of_tokens.thresholded(value, known, logits, y, reference)
+
+
+def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:
+    """log p − log p of the reference models, float64 [models, samples]; ``reference_logp`` as in `SIGNALS`."""
+    return signals.per_model(signals.label_logp, logits, y) - reference_logp

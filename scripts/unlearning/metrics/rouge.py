@@ -1,0 +1,70 @@
+"""ROUGE-L of what a language model says by itself in place of a sample's end (TOFU; VerbMem and KnowMem of MUSE)."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.adversary.case import Case
+from unlearning.artifacts.files import NoAnswerError
+from unlearning.metrics import _answers, _text, row
+from unlearning.plugins.declarations import Comparison, Quantity
+from unlearning.plugins.settings import Settings
+from unlearning.stats import crossed, levels
+
+#: The models say by themselves what follows a question.
+NEEDS = "generations"
+
+QUANTITIES = (
+    Quantity(
+        "rouge_recall", "ROUGE-L recall",
+        reading="Share of a text's words that the model says by itself, in their order; on text that was never seen it "
+        "is not 0.",
+    ),
+    Quantity("rouge_f1", "ROUGE-L F1", reading="The same against the length of both texts."),
+    Quantity(
+        "rouge_gap", "ROUGE-L recall above retraining", ideal=0.0,
+        reading="ROUGE-L recall minus that of retrained models: 0 = as if retrained.",
+        comparisons=(Comparison("ROUGE gap", 37, ideal=0.0, two_sided=True, part="role=forget", retrained=True),),
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``most``: of so many retained and of so many test samples the models are asked, besides all that are forgotten or
+    held out."""
+
+    most: int = Field(200, ge=1)
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """Of every role (setting "role=…"), the mean over models and samples: "rouge_recall" and "rouge_f1", and, with
+    retrained models, "rouge_gap", the recall minus theirs (retraining itself is held against its control)."""
+    own = _answers.overlap(case, case.generated_files)
+    try:
+        files = case.compared_generated_files
+        other = _answers.overlap(case, files) if files else None
+    except NoAnswerError:
+        other = None
+    member, target = case.membership[case.target], np.flatnonzero(case.target)
+
+    def read(models: np.ndarray) -> list[dict]:
+        some = models[target]
+        groups = {"split": member.split[some], "block": member.block[some]}
+        found = []
+        for role, mask in _text.roles(case, member).items():
+            weight = (mask & ~np.isnan(own[..., 0]))[some].astype(np.float64)
+            if not weight.any(1).all():
+                continue
+            n, setting = int(weight.any(0).sum()), f"role={role}"
+            parts = [_part(own[some, :, which], weight) for which in (0, 1)]
+            for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
+                found.append(row(metric=name, setting=setting, estimate=levels.of(part, **groups, n=n)))
+            if other is not None:
+                apart = crossed.difference(parts[0], _part(other[some, :, 0], weight))
+                found.append(row(metric="rouge_gap", setting=setting, estimate=levels.of(apart, **groups, n=n)))
+        return found
+
+    return list(_text.each(case, read))
+
+
+def _part(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)

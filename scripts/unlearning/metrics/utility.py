@@ -1,0 +1,76 @@
+"""Model utility of TOFU (Maini et al. 2024): what a language model is worth on what it was not asked to forget."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning.adversary.case import Case, views_logp
+from unlearning.metrics import _answers, _text, row, truth_ratio
+from unlearning.plugins.declarations import Quantity
+from unlearning.plugins.settings import Settings
+from unlearning.stats import crossed, levels
+
+#: The models say by themselves what follows a question.
+NEEDS = "generations"
+
+QUANTITIES = (
+    Quantity(
+        "model_utility", better="higher",
+        reading="Harmonic mean of the probability of right answers, of ROUGE-L recall and of how much likelier right "
+        "answers are than wrong ones, on what is kept and on the test part: 0 = worthless on one of them.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``most``: of so many retained and of so many test samples the models are asked to say the answer."""
+
+    most: int = Field(200, ge=1)
+
+
+def rows(case: Case, settings: dict) -> list[dict]:
+    """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part
+    (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the test part p̄ over the sum
+    of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part it is that of
+    what is kept. Raises ValueError for data without perturbed answers."""
+    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    if not wrong.shape[1]:
+        raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
+    logits, member = case.unlearned[case.target], case.membership[case.target]
+    own = np.arange(len(wrong))[:, None]
+    p = np.exp(views_logp(logits, own)[..., 0])
+    others = np.exp(views_logp(logits, wrong))
+    better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
+    said = _answers.overlap(case, case.generated_files)[..., 0]
+    share = np.where((wrong >= 0).any(1), p / (p + np.nansum(others, -1)), np.nan)
+    roles, target = _text.roles(case, member), np.flatnonzero(case.target)
+    terms = [(value, roles["retain"]) for value in (p, said, better)]
+    if (case.data.part == 1).any():
+        terms += [(value, roles["test"]) for value in (share, said, better)]
+
+    def read(models: np.ndarray) -> list[dict]:
+        some = models[target]
+        masks = [(mask & ~np.isnan(value))[some] for value, mask in terms]
+        if not all((mask.sum(1) > 1).all() for mask in masks):
+            return []
+        parts = [
+            levels.per_model(value=np.where(mask, value[some], 0.0), weight=mask.astype(np.float64))
+            for (value, _), mask in zip(terms, masks, strict=True)
+        ]
+        n = int(np.any(masks, axis=(0, 1)).sum())
+        whole = levels.of(harmonic(parts), split=member.split[some], block=member.block[some], n=n)
+        return [row(metric="model_utility", estimate=whole)]
+
+    return list(_text.each(case, read))
+
+
+def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
+    """The harmonic mean of statistics in [0, 1] of the same models, to first order; 0 where one of them is 0."""
+    value = np.stack([part.value for part in parts])
+    floor = np.maximum(value, 1e-12)
+    mean = len(parts) / (1 / floor).sum(0)
+    slope = (mean / floor) ** 2 / len(parts)
+    return crossed.PerModel(
+        np.where((value <= 0).any(0), 0.0, mean),
+        sum(w[:, None] * part.influence for w, part in zip(slope, parts, strict=True)),
+        sum(w[:, None] * part.imagined for w, part in zip(slope, parts, strict=True)),
+    )
