@@ -1,6 +1,7 @@
 """unlearning-audit: draw who saw what → train → unlearn → dump logits → attack → tables, figures, report."""
 
 import gc
+import os
 import sys
 
 from snakemake.utils import min_version
@@ -21,6 +22,13 @@ try:
     )
 except ValueError as error:
     raise WorkflowError(str(error)) from None
+
+# Snakemake itself would end in a traceback where it cannot keep its records.
+if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
+    raise WorkflowError(
+        f"{os.getcwd()}: this folder is read-only, and results/ and .snakemake/ belong here; choose another with "
+        "--directory, or make it writable"
+    )
 
 # Nothing reads it from here; this says that the file belongs to the workflow.
 if not workflow.config_settings.configfiles:

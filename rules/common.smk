@@ -28,6 +28,11 @@ def place(stage):
     return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
 
 
+def weights(path):
+    """A file of weights, which Snakemake deletes after the last job that reads it if the study keeps only logits."""
+    return temp(path) if PLAN.study.keep == "logits" else path
+
+
 # The systems of evaluation in this study, each a study of its own, made of the same nodes.
 SYSTEMS = {
     system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)
@@ -71,9 +76,10 @@ def special():
     trained, attacks = PLAN.nodes["train"].values(), PLAN.nodes["attack"].values()
     found = []
     if trained and not GPU:
+        models = {node.settings["model"] for node in trained}
         private = any(node.settings["recipe"]["dp"] for node in trained)
-        text = any(node.settings["model"] in TEXT for node in trained)
-        found += ["models", *(["privacy"] if private else []), *["text"] * text]
+        found += ["models", *["privacy"] * private]
+        found += ["text"] * bool(models & {*TEXT}) + ["vision"] * ("swin_s" in models)
     named = {
         one["name"] for node in attacks for one in node.settings["attacks"].values()
     }

@@ -3,7 +3,7 @@ rule pretrain:
     input:
         unpack(inputs("pretrain")),
     output:
-        models="results/pretrain/{node}/models.safetensors",
+        models=weights("results/pretrain/{node}/models.safetensors"),
         spec="results/pretrain/{node}/spec.json",
     log:
         "results/pretrain/{node}/log.txt",

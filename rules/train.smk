@@ -3,7 +3,7 @@ rule train:
     input:
         unpack(inputs("train")),
     output:
-        models="results/train/{node}/models.safetensors",
+        models=weights("results/train/{node}/models.safetensors"),
         logits="results/train/{node}/logits.npz",
         spec="results/train/{node}/spec.json",
     log:

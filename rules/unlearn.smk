@@ -3,7 +3,7 @@ rule unlearn:
     input:
         unpack(inputs("unlearn")),
     output:
-        models="results/unlearn/{node}/models.safetensors",
+        models=weights("results/unlearn/{node}/models.safetensors"),
         logits="results/unlearn/{node}/logits.npz",
         spec="results/unlearn/{node}/spec.json",
     log:

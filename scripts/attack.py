@@ -1,6 +1,7 @@
 """Score every target sample of every target model with every attack in each of its forms."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -28,14 +29,21 @@ def attack(
 
     Where a protocol has none (``own_rows``), each learns from rows of the model that it is asked about.
     ``populations``: of models that came from elsewhere, the three files of each; then nothing else is given.
-    An attack that fails has no scores, and the reason is written down beside those of the others.
+    An attack that fails has no scores, and the reason is written down beside those of the others. Scores by the same
+    code of the same models, of a run with fewer attacks, are taken over from ``place``.
     """
     case = Case(data, splits, originals, unlearned)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
         case, scored = external_case.ExternalCase.of(settings["populations"], populations), external_case.scored
-    files, columns, failed = place.get("files", {}), [], {}
+    files, columns, failed, taken = place.get("files", {}), [], {}, []
+    known = place.get("known", "")
+    earlier = tables.read_scores(known) if known and Path(known).exists() else {}
     for name, chosen in settings["attacks"].items():
+        if already := tables.rows_of(earlier, name):
+            columns += already
+            taken.append(name)
+            continue
         try:
             module = load("attacks", chosen["name"], files.get(name))
             columns += list(scored(case, name, module, chosen, settings["seed"]))
@@ -47,4 +55,6 @@ def attack(
             return {"failed": str(error)}
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
     tables.write_scores(scores, whole, failed)
-    return {"attacks": len(settings["attacks"]), "missing": getattr(case, "missing", {}), "failed_attacks": failed}
+    facts = {"taken": {"from": known, "attacks": taken}} if taken else {}
+    missing = getattr(case, "missing", {})
+    return {"attacks": len(settings["attacks"]), "missing": missing, "failed_attacks": failed, **facts}

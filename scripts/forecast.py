@@ -111,5 +111,7 @@ def forecast(settings: dict) -> None:
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
         for line in telling.undecided(settings["comparisons"], rows):
             say(line)
+    if saved := arithmetic.weights(jobs, rates):
+        say(f"{display.space(saved)} of what is written are weights; keep: logits deletes them when no job needs them.")
     slots, gpus = settings["slots"], settings["gpus"]
     say(display.sentence(rows, start, slots, gpus, arithmetic.parents(nodes), _machine(gpus)))

@@ -84,6 +84,9 @@ def _planned(file: str):
 
 
 def _check(asked: argparse.Namespace, more: list[str]) -> int:
+    from unlearning.display import outlook
+    from unlearning.workflow import rehearsal
+
     found = _planned(asked.file)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
@@ -93,12 +96,17 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
         attacks = f", {_many(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
     made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
-    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done. Hours and disk: audit forecast {asked.file}")
+    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done.")
+    for file in rehearsal.models(found):
+        print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
+    print(outlook.text(found, asked.file))
     return 0
 
 
 def _run(asked: argparse.Namespace, more: list[str]) -> int:
-    _planned(asked.file)
+    from unlearning.workflow import rehearsal
+
+    rehearsal.models(_planned(asked.file))
     return _snakemake(asked.file, more)
 
 

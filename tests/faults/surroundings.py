@@ -82,7 +82,7 @@ def attempt(place: Workplace, whole: dict[str, bytes], number: int) -> tuple[str
     shell = trouble.shell.format(run=shlex.join(typed if trouble.audit else place.command()))
     if trouble.root:
         shell = IN_OWN.format(quoted=shlex.quote(shell))
-    environment = {**place.environment, "PYTHONPATH": str(ROOT), **trouble.environment, MARK: mark}
+    environment = {**place.environment, "PYTHONPATH": str(place.tree), **trouble.environment, MARK: mark}
     with said.open("w") as file:
         run = subprocess.Popen(
             ["bash", "-c", f"set -o pipefail; {shell}"], env=environment, cwd=place.folder, stdout=file, stderr=file,
@@ -116,6 +116,7 @@ def prepared(root: Path, study: dict) -> Workplace:
     tree = root / "tree"
     if not tree.exists():
         copy_tree(tree)
+        shutil.copytree(ROOT / "unlearning_audit", tree / "unlearning_audit")
     place = Workplace(tree, root / "work")
     place.folder.mkdir(exist_ok=True)
     place.write(study)

@@ -8,12 +8,13 @@ ROOMS = ("stats", "protocols", "attacks", "metrics", "artifacts", "methods")
 MODULES = [
     *(str(path.relative_to(ROOT / "scripts/unlearning").with_suffix(""))
       for room in ROOMS for path in sorted((ROOT / "scripts/unlearning" / room).rglob("*.py"))),
-    "bank/fitting", "workflow/nodes", "workflow/plan",
+    "bank/fitting", "workflow/nodes", "workflow/plan", "workflow/plan_external", "workflow/plan_models",
+    "workflow/plan_scenario",
 ]  # fmt: skip
 
 SWAP = ("swap_game", "swap", "confusion", "accuracy")
 SCORES = ("stats", "separation", "attacks_thresholds")
-METHODS = ("methods_contract",)
+TEXT = ("methods_text",)
 PLAN = ("plan/test_planning", "plan/test_code", "plan/test_fields", "plan/test_selection", "forecast")
 
 TESTS = {
@@ -23,6 +24,7 @@ TESTS = {
     "stats/estimates": SCORES,
     "stats/intervals": (*SCORES, "stats_ranks", *SWAP),
     "stats/jackknife": ("competition", "stats_pseudo"),
+    "stats/levels": ("levels", "text_metrics"),
     "stats/logits": (*SCORES, "attacks_shared"),
     "stats/one_run": ("stats_one_run",),
     "stats/paired": ("stats_paired", "stats_pseudo", "stats_decide", "stats_resolution"),
@@ -39,73 +41,105 @@ TESTS = {
     "metrics/__init__": ("accuracy", "swap", "external"),
     "metrics/_coins": ("one_run_metric",),
     "metrics/_crossfit": ("swap_game", "swap", "swap_coverage"),
+    "metrics/_direction": ("contributions",),
     "metrics/_epsilon": ("epsilon", "competition", "conformity/test_metric_defects"),
     "metrics/_epsilon_bound": ("epsilon", "competition", "conformity/test_metric_defects"),
     "metrics/_game": ("swap_game", "swap"),
+    "metrics/_null": ("competition",),
     "metrics/_one_run": ("one_run_metric",),
     "metrics/_pairs": ("on_pairs",),
+    "metrics/_population": ("ruli", "ruli_rows", "external"),
     "metrics/_reference": ("reference_densities", "vulnerability", "ruli", "conformity/test_metric_defects"),
-    "metrics/accuracy": ("accuracy", "external", "ruli_rows"),
+    "metrics/_text": ("text_metrics", "levels", "text_models", "comparisons"),
+    "metrics/accuracy": ("accuracy", "external", "ruli_rows", "contributions"),
     "metrics/accuracy_on_pairs": ("on_pairs",),
     "metrics/blind": ("blind", "ruli_rows", "external"),
-    "metrics/competition": ("competition", "on_pairs", "external"),
+    "metrics/competition": ("competition", "on_pairs", "external", "contributions"),
     "metrics/competition_on_pairs": ("on_pairs",),
     "metrics/confusion": ("confusion",),
-    "metrics/efficacy": ("efficacy", "on_pairs", "efficacy_end_to_end"),
+    "metrics/efficacy": ("efficacy", "on_pairs", "efficacy_end_to_end", "contributions"),
     "metrics/efficacy_on_pairs": ("on_pairs",),
-    "metrics/external": ("external",),
+    "metrics/external": ("external", "external_coins", "external_study"),
+    "metrics/memorisation": ("text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
-    "metrics/ruli": ("ruli", "ruli_rows", "external"),
+    **{f"metrics/{name}": ("text_metrics", "question_answer")
+       for name in ("overlap", "privleak", "truth_ratio")},
+    "metrics/perplexity": ("levels", "text_metrics", "question_answer"),
+    "metrics/relearn": ("relearn",),
+    "metrics/requests": ("requests",),
+    "metrics/ruli": ("ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),
-    "metrics/swap": ("swap", "swap_game", "external"),
+    "metrics/swap": ("swap", "swap_game", "external", "contributions"),
     "metrics/vulnerability": ("vulnerability", "ruli_rows"),
     "attacks/__init__": ("attacks_thresholds",),
     "attacks/art": ("conformity/test_art",),
     "attacks/gradient_norm": ("attacks_gradient",),
     "attacks/lira": ("attacks_lira", "conformity/test_attack_defects"),
+    **{f"attacks/{name}": ("attacks_text",) for name in ("min_k", "min_k_plus_plus", "neighbourhood", "zlib")},
     "attacks/rmia": ("attacks_rmia", "conformity/test_attack_defects"),
     "attacks/shadow": ("attacks_shadow",),
     **{f"attacks/{name}": ("attacks_thresholds", "conformity/test_attack_defects")
        for name in ("confidence", "correctness", "entropy", "modified_entropy")},
     **{f"attacks/{name}": ("attacks_population",)
        for name in ("kde", "likelihood_ratio", "loss", "population", "random", "svc")},
-    "methods/_labels": ("methods_teachers", *METHODS),
-    "methods/amnesiac": ("methods_weights", *METHODS),
-    "methods/bad_teacher": ("methods_teachers", *METHODS),
-    "methods/classic": ("methods_classic", *METHODS),
-    "methods/competition_first": ("methods_competition", *METHODS),
-    "methods/competition_second": ("methods_competition", *METHODS),
-    "methods/fisher": ("methods_weights", *METHODS),
-    "methods/salun": ("methods_weights", "methods_teachers", *METHODS),
-    "methods/scrub": ("methods_teachers", *METHODS),
-    "methods/ssd": ("methods_weights", *METHODS),
-    **{f"methods/{name}": ("methods_layers", *METHODS) for name in ("ftfinal", "retrfinal", "initial", "retrain")},
-    **{f"methods/{name}": ("methods_gradient", "methods_teachers", *METHODS)
+    "methods/_labels": ("methods_teachers",),
+    "methods/_tokens": ("question_answer", "text_data", *TEXT),
+    "methods/amnesiac": ("methods_weights",),
+    "methods/bad_teacher": ("methods_teachers",),
+    "methods/classic": ("methods_classic",),
+    "methods/competition_first": ("methods_competition",),
+    "methods/competition_second": ("methods_competition",),
+    "methods/fisher": ("methods_weights",),
+    "methods/salun": ("methods_weights", "methods_teachers"),
+    "methods/scrub": ("methods_teachers",),
+    "methods/ssd": ("methods_weights",),
+    **{f"methods/{name}": ("methods_layers",) for name in ("ftfinal", "retrfinal", "initial", "retrain")},
+    **{f"methods/{name}": ("methods_gradient", "methods_teachers")
        for name in ("finetune", "ga_plus", "l1_sparse", "neggrad", "neggrad_plus", "npo", "random_label")},
+    "protocols/_candidates": ("candidates", "protocol_swap", "protocols"),
     "protocols/external": ("imported", "external"),
     "protocols/lira_selection": ("ruli_protocol", "ruli_rows", "protocols"),
     "protocols/one_run": ("one_run_metric", "protocols"),
     "protocols/ruli": ("ruli_protocol", "ruli_rows", "protocols"),
-    "artifacts/arrays": ("artifacts", "imported", "case", "protocols"),
-    "artifacts/external": ("imported", "external"),
+    "artifacts/arrays": ("artifacts", "imported", "case", "requests", "protocols"),
+    "artifacts/canaries": ("one_run_metric", "external_coins"),
+    "artifacts/contributions": ("contributions", "comparisons"),
+    "artifacts/external": ("imported", "external_study", "external_coins", "external"),
     "artifacts/files": ("files", "artifacts", "tables", "bank_files"),
+    "artifacts/relearned": ("relearn",),
+    "artifacts/samples": ("question_answer", "text_data", "artifacts"),
     "artifacts/selection": ("ruli_protocol", "ruli_rows"),
+    "artifacts/verdicts": ("comparisons", "comparisons_planning", "display_decisions"),
+    "artifacts/views": ("question_answer", "artifacts"),
     "artifacts/tables": ("tables", "case"),
     "bank/fitting": ("fitting", "bank", "lanes"),
-    "workflow/nodes": PLAN,
-    "workflow/plan": PLAN,
+    **{f"workflow/{name}": PLAN for name in ("nodes", "plan", "plan_models", "plan_scenario")},
+    "workflow/plan_external": ("plan/test_planning", "external_study", "imported"),
 }  # fmt: skip
 #: For files of a room without a line of their own.
 ELSE = {
-    "stats": SCORES, "metrics": ("accuracy",), "attacks": ("attacks_contract",), "methods": METHODS,
-    "protocols": ("protocols",), "artifacts": ("artifacts", "files", "tables"),
+    "stats": SCORES, "metrics": ("accuracy",), "protocols": ("protocols", "protocol_swap"),
+    "artifacts": ("artifacts", "files", "tables"),
 }  # fmt: skip
+#: Rooms whose options stand on the page of fields, with their defaults and bounds.
+OPTIONS = ("protocols", "metrics", "attacks", "methods")
+#: Files with a case for each file of a room, named by it: only these cases are run, last.
+CASES = {"attacks": ("attacks_contract",), "methods": (*TEXT, "methods_contract")}
 
 
-def tests_of(module: str) -> list[str]:
-    """Files of tests that exist, by path from the root; all of them read what ``module`` does."""
-    names = TESTS.get(module, ELSE.get(module.split("/")[0], ()))
+def files(names: tuple[str, ...]) -> list[str]:
+    """Those of the files that exist, by path from the root."""
     paths = [f"tests/{name}.py" if "/" in name else f"tests/unit/test_{name}.py" for name in names]
-    found = [path for path in paths if (ROOT / path).exists()]
-    assert found, f"no tests are listed for {module}"
-    return found
+    return [path for path in paths if (ROOT / path).exists()]
+
+
+def tests_of(module: str) -> list[list[str]]:
+    """Arguments of pytest, run by run: first the files of which every test reads what ``module`` does."""
+    room, name = module.split("/")
+    whole = TESTS.get(module, ELSE.get(room, ()))
+    cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
+    whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
+    whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
+    runs = [files(whole), [*files(cases), "-k", name] if cases else []]
+    assert any(runs), f"no tests are listed for {module}"
+    return [run for run in runs if run]

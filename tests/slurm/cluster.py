@@ -13,7 +13,7 @@ from pathlib import Path
 
 GPUS = 2
 #: Seconds until something that a healthy cluster does at once counts as never.
-PATIENCE = 60
+PATIENCE = 180
 
 CONFIGURATION = """\
 ClusterName=test

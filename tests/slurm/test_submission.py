@@ -64,7 +64,7 @@ def submitted(place: Workplace, cluster: Cluster):
         )
     try:
         yield run
-        assert run.wait(900) == 0, said.read_text()
+        assert run.wait(1800) == 0, said.read_text()
     finally:
         run.kill()
         run.wait()
@@ -107,7 +107,7 @@ def test_a_submitted_study_ends_as_a_local_one_and_asks_for_what_it_needs(slurm,
     place = prepare(Workplace(local.tree, tmp_path / "work"))
     first = len(slurm.jobs())
     with submitted(place, slurm) as run:
-        run.wait(900)
+        run.wait(1800)
     assert place.contents() == local.contents()
     jobs = slurm.jobs()[first:]
     assert {stage(job): asked(job) for job in jobs} == ASKED

@@ -28,3 +28,10 @@ def real_data() -> Path:
         except OSError:  # another test run was faster
             shutil.rmtree(fresh)
     return kept
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """An empty folder, in which the test works."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -77,7 +77,7 @@ def test_roles_that_nobody_has_are_empty_with_a_reason():
     rows = by_role(accuracy.evaluate(**given))
     assert "test" not in rows
     assert np.isnan([rows["heldout"][key] for key in ("value", "ci_low", "ci_high")]).all()
-    assert rows["heldout"]["note"] == "no model has samples in this role"
+    assert (rows["heldout"]["n"], rows["heldout"]["note"]) == (0, "no model has samples in this role")
     given["forget"][0] = False
     rows = by_role(accuracy.evaluate(**given))
     assert rows["forget"]["value"] == 1.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from test_protocols import drawn, options_of, samples
+from protocol_cases import drawn, options_of, samples
 from unlearning.artifacts.selection import Selection
 from unlearning.plugins import registry
 

@@ -8,14 +8,14 @@ import pytest
 from comparison_cases import compare, of_seeds, scenario
 from unlearning.artifacts import verdicts as files
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.comparisons import planning
 from unlearning.metrics import _text
 
 TRUTH = {
     "none": (0.3, 0.2), "retrain": (0.0, 0.0), "retrain_control": (0.0, 0.0), "half": (0.15, 0.1),
     "over": (-0.25, -0.1), "broken": (0.0, 0.0), "worse": (0.45, 0.2),
 }  # fmt: skip
-PLAN = "x", "pairs", 4.0
+
+
 LARGE = {"pairs": 6, "models": 4, "samples": 3000, "k": 700}
 
 
@@ -232,78 +232,3 @@ def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)
     assert row["distance"] == pytest.approx(near * (value + 0.025 - 1))
     assert row["from"] == "theory"
-
-
-# ---------------------------------------------------------------- what would decide
-
-
-def test_an_undecided_method_says_what_would_decide():
-    parts = scenario(np.random.default_rng(6), {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}, pairs=2)
-    made, rows = compare(parts)
-    assert rows["x"]["verdict"] == "undecided"
-    needs = [row for row in made.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
-    assert {row["metric"] for row in needs} >= {"advantage"}
-    most = max(row["units"] for row in needs if row["what"] == "decides_pairs")
-    assert f"to decide: about {most:g} pairs" in rows["x"]["note"]
-    assert all(row["times"] > 1 for row in needs)
-
-
-def test_what_would_decide_decides():
-    """With as many pairs as were asked for, four of five such methods are decided."""
-    rng, studies, decided = np.random.default_rng(7), 12, 0
-    truth = {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}
-    pilot, _ = compare(scenario(rng, truth, pairs=3, samples=4000))
-    needs = [row for row in pilot.resolution if row["method"] == "x" and row["what"] == "decides_pairs"]
-    pairs = int(max(row["units"] for row in needs))
-    for i in range(studies):
-        _, rows = compare(scenario(rng, truth, pairs=pairs, samples=4000), seed=i)
-        decided += rows["x"]["verdict"] == "as_retrained"
-    assert decided / studies >= 0.8 - 3.1 * np.sqrt(0.8 * 0.2 / studies)
-
-
-def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
-    rng, units, asked, pool = np.random.default_rng(10), 5, 60, 300
-    met = [len(np.unique([rng.permutation(pool)[:asked] for _ in range(units)])) for _ in range(400)]
-    assert planning.pool_size(units=units, asked=asked, distinct=round(np.mean(met))) == pytest.approx(pool, rel=0.03)
-    assert planning.pool_size(units=4, asked=10, distinct=40) == np.inf
-    assert planning.pool_size(units=4, asked=10, distinct=10) == pytest.approx(10)
-
-
-def test_a_pilot_foretells_the_half_width_of_any_study():
-    """From what the file keeps: the rows that are in it, and what a study of other models and pairs then gives."""
-    rng, truth = np.random.default_rng(15), {"none": (0.3, 0.2), "retrain": (0.0, 0.0)}
-
-    def rows(pairs: int, models: int):
-        parts = scenario(rng, truth, pairs=pairs, models=models, samples=2000)
-        found, _ = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()})
-        return [row for row in found.resolution if row["method"] == "retrain"]
-
-    pilot = rows(4, 2)
-    for what, times in (("pairs", 4.0), ("models", 2.0)):
-        kept = next(row for row in pilot if (row["what"], row["times"]) == (what, times))
-        found = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, what: times})
-        assert (found["units"], found["models"], found["samples"]) == (kept["units"], kept["models"], kept["samples"])
-        assert found["half_width"] == pytest.approx(kept["half_width"], rel=0.05)
-        assert found["least_distance"] == pytest.approx(kept["least_distance"], rel=0.05)
-    foretold = [planning.foretold(rows(4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(8)]
-    given = [rows(12, 4)[0]["half_width"] for _ in range(4)]
-    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
-
-
-def test_a_pilot_foretells_the_half_width_of_a_larger_study():
-    """Four times as many pairs: the mean of what pilots foretell is within a fifth of what larger studies give."""
-    rng, studies = np.random.default_rng(8), 10
-    truth = {"none": (0.3, 0.2), "retrain": (0.0, 0.0), "x": (0.1, 0.0)}
-
-    def study(pairs: int, seed: int):
-        parts = scenario(rng, truth, pairs=pairs, samples=2000)
-        return compare({name: {"advantage": own["advantage"]} for name, own in parts.items()}, seed=seed)
-
-    foretold, given = [], []
-    for i in range(studies):
-        rows = study(4, i)[0].resolution
-        foretold += [row["half_width"] for row in rows if (row["method"], row["what"], row["times"]) == PLAN]
-        row = study(16, i)[1]["x"]
-        given.append((row["ci_high"] - row["ci_low"]) / 2)
-    assert len(foretold) == studies
-    assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)

@@ -1,9 +1,11 @@
 """Forgetting quality, its intervals and the final score against closed forms and simulations with known truth."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from unlearning import stats
 from unlearning.metrics import _null, competition
@@ -55,6 +57,16 @@ def test_jackknife_finds_the_variance_of_crossed_effects(sd):
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
 
 
+def test_jackknife_of_models_alone_is_students_interval_of_their_mean():
+    a = np.random.default_rng(12).normal(size=8)
+    kept = [a.mean(), *(np.delete(a, i).mean() for i in range(8))]
+    found = jackknife.estimate(
+        per_sample=np.zeros((9, 0, 5)), per_model=np.array(kept)[:, None], combine=lambda mean: mean, n=5
+    )
+    half = student(7).ppf(0.975) * a.std(ddof=1) / math.sqrt(8)
+    np.testing.assert_allclose([found.low, found.high], [a.mean() - half, a.mean() + half], rtol=1e-9)
+
+
 def test_jackknife_of_a_ratio_and_of_numbers_without_samples():
     rng = np.random.default_rng(9)
     models, samples, groups = 64, 400, 16
@@ -87,6 +99,28 @@ def test_interval_of_forgetting_quality_covers():
         found = competition._mean(points(eps, models=models), "", high=1.0)
         hits += found.low <= truth <= found.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def test_the_interval_of_a_mean_quality_ends_at_zero_and_at_its_bound():
+    found = competition._mean(np.tile([1.0, 0.0, 0.0, 0.0], (5, 1)), "", high=1.0)  # 1/4 ± t₃·1/4
+    assert (found.value, found.low, found.high) == (0.25, 0.0, 1.0)
+
+
+def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
+    compared, options = [], competition.Options(groups=3, splits=2)
+
+    def epsilon(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        compared.append((one[:, 0], other[:, 0]))
+        return np.ones(1)
+
+    monkeypatch.setattr(_null, "epsilons_of", lambda _: epsilon)
+    u, r = -1 - np.arange(6.0)[:, None], np.arange(20.0)[:, None]
+    _null._halves(u, r, options, np.random.default_rng(14))
+    assert len(compared) == 2 * 2 * 4  # splits, both comparisons, all models and without each group
+    assert all(max(len(one), len(other)) <= 3 and not set(one) & set(other) for one, other in compared)
+    assert [(len(one), len(other)) for one, other in (*compared[:2], *compared[8:10])] == [(3, 3)] * 4
+    assert all((one < 0).all() and (other >= 0).all() for one, other in compared[::2])
+    assert all((one >= 0).all() and (other >= 0).all() for one, other in compared[1::2])
 
 
 def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: float = 0.9):
@@ -217,3 +251,30 @@ def test_share_at_the_cap_is_a_rate():
     )
     expected = stats.clopper_pearson(successes=12, n=30)
     assert (rows["epsilon_at_cap_share"]["value"], rows["epsilon_at_cap_share"]["ci_low"]) == (0.4, expected.low)
+
+
+def test_retraining_is_compared_with_its_control_and_the_control_with_retraining():
+    rng, y = np.random.default_rng(13), np.array([0, 1, 2, 0, 1, 2])
+    logits = {name: rng.normal(size=(2, 6, 3)) for name in ("mine", "retrain", "control")}
+    forget = np.tile(np.arange(6) < 2, (2, 1))
+    shared = {
+        "retrained": logits["retrain"], "retrained_files": ["retrain"], "labels": y,
+        "membership": SimpleNamespace(forget=forget, retain=~forget),
+        "data": SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5),
+    }  # fmt: skip
+
+    def compared(name: str, control: str | None = "control") -> list[str | None]:
+        case = SimpleNamespace(
+            unlearned=logits[name], unlearned_files=[name], control=logits.get(control),
+            control_files=control and [control], **shared,
+        )  # fmt: skip
+        phi = {one: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for one, z in logits.items()}
+        found = competition.populations(case)
+        return [one and next(k for k, own in phi.items() if own == one.phi.tolist()) for one in found]
+
+    assert compared("mine") == ["mine", "retrain", "control"]
+    assert compared("mine", None) == ["mine", "retrain", None]
+    assert compared("retrain") == ["retrain", "control", None]
+    assert compared("control") == ["control", "retrain", None]
+    with pytest.raises(ValueError, match="cannot compare retrain with itself"):
+        compared("retrain", None)

@@ -89,6 +89,8 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
     assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, asked=asked) == -1
     assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, asked=asked) == 1
     assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, asked=asked) == 1
+    two = np.array([[0.0, 1.0]])
+    assert [_direction.familiar(score=score, phi=two, asked=two >= 0) for score in (two, -two)] == [1, -1]
 
 
 def test_ruli_s_contributions_add_up_to_its_aucs(folder):

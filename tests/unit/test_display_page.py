@@ -1,13 +1,11 @@
 """The page holds everything, needs nothing from elsewhere, and lets no text of a study become markup."""
 
 import base64
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import yaml
 from markupsafe import escape
 
 from decision_cases import GOOD, made, written
@@ -23,12 +21,14 @@ from unlearning.display.lookup import Numbers
 from unlearning.display.page import dag, page
 from unlearning.display.tables import cost, formats, grid, verdicts
 from unlearning.display.tables import meta as worth
-from unlearning.study import reading
-from unlearning.workflow import parameters, plan
-from unlearning.workflow.edges import edges
+from unlearning.workflow import parameters
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
 NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
+
+
 VOID = {"meta", "path", "rect", "use", "br", "img", "link", "input", "hr"}
 
 
@@ -257,53 +257,3 @@ def test_the_drawing_of_the_stages_has_a_box_and_an_arrow_for_each():
         assert drawing.count("<rect") == 4
         assert drawing.count("marker-end") == 4
         assert drawing.count('class="far"') == 1
-
-
-# ---------------------------------------------------------------- orders
-
-
-@pytest.fixture(scope="module")
-def planned():
-    return plan.make(reading.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
-
-
-def test_orders_are_json_and_name_files_of_the_plan(planned):
-    made = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    wanted = [
-        parameters.collect(planned),
-        parameters.cost(planned),
-        parameters.meta(planned),
-        parameters.headline(planned),
-        parameters.report(planned),
-    ]
-    wanted += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
-    wanted += [parameters.figure(planned, name) for name in planned.study.figures]
-    for order in wanted:
-        assert json.loads(json.dumps(order, allow_nan=False)) == order
-        assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
-    for name in planned.study.figures:
-        assert set(parameters.figure_files(planned, name)) <= made
-    assert set(parameters.metrics(planned)) | set(parameters.logits(planned)) <= made
-
-
-def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert parameters.report(planned)["command"] == "snakemake --cores 1"
-    near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
-    command = parameters.report(planned, [str(near), far])["command"]
-    assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
-
-
-def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
-    for name, wish in planned.study.tables.items():
-        assert {one["scenario"] for one in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
-
-
-def test_the_stages_are_linked_as_the_nodes_are(planned):
-    found = edges(planned)
-    assert ["splits", "train"] in found
-    assert ["train", "unlearn"] in found
-    assert ["data", "train"] not in found  # every batch gets its data by way of its splits
-    back = [[a, b] for a, b in found if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
-    # A verdict on samples decides who forgets what, and a request is made to what an earlier one left.
-    assert sorted(back) == [["selection", "splits"], ["unlearn", "unlearn"]]

@@ -10,7 +10,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from unlearning import data
-from unlearning.data import cifar10, cifar100, fashion_mnist, image_folder, mnist
+from unlearning.data import cifar10, cifar100, fashion_mnist, image_folder, mnist, tinyimagenet
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -188,3 +188,48 @@ def test_real_mnist_is_the_published_one(real_data, tmp_path):
     raw = (real_data / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz").read_bytes()
     assert hashlib.md5(raw).hexdigest() == "9fb629c4189551a2d022fa330f9573f3"
     assert read.x[60_000:].tobytes() == gzip.decompress(raw)[16:]
+
+
+# ---------------------------------------------------------------- Tiny-ImageNet
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Two classes in the published layout; the class that sorts last is the first of wnids.txt."""
+    place = tmp_path / "data" / "tiny-imagenet-200"
+    for name, value in (("n02", 10), ("n01", 20)):
+        for number in (1, 0):
+            picture(place / f"train/{name}/images/{name}_{number}.JPEG", np.full((64, 64, 3), value + number))
+        (place / f"train/{name}/{name}_boxes.txt").write_text(f"{name}_0.JPEG\t0\t0\t62\t62\n")
+    (place / "wnids.txt").write_text("n02\nn01\n")
+    for number, value in enumerate((30, 40)):
+        picture(place / f"val/images/val_{number}.JPEG", np.full((64, 64), value))
+    (place / "val/val_annotations.txt").write_text("val_1.JPEG\tn02\t0\t0\t62\t62\nval_0.JPEG\tn01\t0\t32\t44\t62\n")
+    return place
+
+
+def test_tiny_imagenet_is_read_as_it_is_published(tiny, tmp_path):
+    read = tinyimagenet.load(tinyimagenet.Options(), tmp_path)
+    assert read.x.shape == (6, 3, 64, 64)
+    assert read.x[:, 0, 0, 0].tolist() == [10, 11, 20, 21, 30, 40]
+    assert read.y.tolist() == [0, 0, 1, 1, 1, 0]
+    assert read.part.tolist() == [0, 0, 0, 0, 1, 1]
+    assert read.classes == 2
+    assert tinyimagenet.load(tinyimagenet.Options(image_size=8), tmp_path).x.shape == (6, 3, 8, 8)
+
+
+def test_a_tiny_imagenet_that_is_not_whole_is_refused_with_the_name_of_what_lacks(tiny, tmp_path):
+    def refuses(message):
+        with pytest.raises(ValueError, match=message):
+            tinyimagenet.load(tinyimagenet.Options(), tmp_path)
+
+    table = tiny / "val/val_annotations.txt"
+    table.write_text(table.read_text() + "val_2.JPEG\tn03\t0\t0\t1\t1\n")
+    refuses(r"val_annotations\.txt line 3: wnids\.txt has no class 'n03'")
+    table.write_text("val_7.JPEG\tn01\t0\t0\t1\t1\n")
+    refuses(r"val_7\.JPEG cannot be read as an 8-bit image")
+    table.unlink()
+    refuses(r"val_annotations\.txt cannot be read .*data_dir must hold tiny-imagenet-200/ as it is published")
+    for file in (tiny / "train/n01/images").iterdir():
+        file.unlink()
+    refuses(r"train/n01/images holds no image")

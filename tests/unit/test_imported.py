@@ -14,13 +14,6 @@ from unlearning.protocols import external as protocol
 from unlearning.study import reading
 from unlearning.study.messages import StudyError
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 # ---------------------------------------------------------------- what a file may hold
 
 

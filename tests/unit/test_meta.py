@@ -5,29 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from unlearning.artifacts.arrays import ArtifactError, Membership
+from meta_cases import evaluated, only, rows, several
+from unlearning.artifacts.arrays import Membership
 from unlearning.comparisons import compared, meta
-from unlearning.display import naming, style
-from unlearning.display.figures import _meta
-from unlearning.display.tables import formats
+from unlearning.display import naming
 from unlearning.display.tables import meta as display
-
-
-def rows(values, *, metric="q", attack="paper", scenario="noisy", setting="", half=0.01):
-    return [
-        {"scenario": scenario, "method": m, "attack": attack, "metric": metric, "setting": setting, "value": v,
-         "ci_low": v - half, "ci_high": v + half, "n": 100, "note": ""}
-        for m, v in values.items()
-    ]  # fmt: skip
-
-
-def evaluated(table, **how):
-    return meta.evaluate(table, naming.quantities().values(), **how)
-
-
-def only(found, metric, what):
-    (row,) = [r for r in found if r["metric"] == metric and r["property"] == what]
-    return row
 
 
 def test_grounding_is_the_distance_of_retrain_from_perfect():
@@ -242,23 +224,6 @@ def test_the_cost_stands_beside_what_is_known_of_a_metric():
     assert not [row for row in evaluated(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 
 
-# ---------------------------------------------------------------- on the same models
-
-
-def several():
-    """Scenario noisy has two metrics and pairs, budget one metric at three budgets, other a metric of its own."""
-    table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8})
-    table += rows({"retrain": 0.9, "none": 0.1, "a": 0.4}, metric="forgetting_quality_over_null", attack="")
-    for pair in range(3):
-        table += rows({"retrain": 0.99, "none": 0.6, "a": 0.8}, setting=f"pair={pair}")
-    for budget, value in ((0.5, 0.9), (8, 0.8), ("inf", 0.6)):
-        values = {"none": value, "a": value + 0.01, "retrain": 1.0}
-        table += rows(values, scenario="budget", setting=f"epsilon={budget}")
-    table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
-    table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
-    return evaluated(table, made={"noisy": compared.Made("swap", 3, 3, 1, 1)})
-
-
 def test_measures_are_compared_where_most_of_them_are():
     spoken = meta.overview(several())
     assert spoken["F / F₀", "grounding"]["scenario"] == "noisy"
@@ -306,82 +271,3 @@ def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():
     assert {(row["n"], row["scenario"]) for row in found} == {(4, "noisy")}
     between = display.sheets(evaluated(table))[1]
     assert [cell.text for cell in between.lines[0].cells] == ["·", "0.67", "1.00", "−1.00"]
-
-
-# ---------------------------------------------------------------- display
-
-
-def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_path):
-    table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
-        {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"
-    )
-    shown, *_, by_scenario = display.sheets(evaluated(table))
-    assert [line.label for line in shown.lines] == ["Q", "efficacy"]
-    assert [line.section for line in by_scenario.lines] == ["noisy", "other"]
-    assert [head.label for head in shown.heads] == ["grounding", "separation", "power"]
-    ungrounded = shown.lines[1].cells[0]
-    assert ungrounded.text == "—"
-    assert "perfect" in ungrounded.notes[0]
-    files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([shown, by_scenario], **files)
-    assert all(path.stat().st_size for path in files.values())
-
-
-def test_the_table_says_what_is_read_on_other_models():
-    shown, *_ = display.sheets(several())
-    assert [line.label for line in shown.lines] == ["Q", "F / F₀", "efficacy"]
-    groups = {head.label: head.group for head in shown.heads}
-    assert (groups["power"], groups["monotonicity"], groups["models"]) == ("scenario noisy", "scenario budget", "")
-    assert shown.lines[-1].notes == ("on other models, those of scenario other",)
-    cells = dict(zip(groups, shown.lines[0].cells, strict=True))
-    assert (cells["models"].text, cells["monotonicity"].tone) == ("8", "good")
-
-
-def test_what_was_written_is_read_again(tmp_path):
-    found = several()
-    files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write(display.sheets(found), **files)
-    for kept, row in zip(display.read(files["csv"]), found, strict=True):
-        assert kept.keys() == row.keys()
-        for name, value in row.items():
-            same = (
-                kept[name] == value if isinstance(value, str) else np.isclose(kept[name], value, 1e-9, equal_nan=True)
-            )
-            assert same, (name, kept[name], value)
-    files["csv"].write_text("metric,property,scenario,value,ci_low,ci_high,n,note\nQ,power,a,x,,,1,\n")
-    with pytest.raises(ArtifactError, match=r"meta\.csv"):
-        display.read(files["csv"])
-
-
-def drawn(found, folder):
-    folder.mkdir()
-    files = {kind: folder / f"meta.{kind}" for kind in ("svg", "png")}
-    style.save(_meta.draw(found), **files)
-    return files
-
-
-def test_the_figure_names_every_metric_and_property_and_keeps_its_bytes(tmp_path):
-    one, other = (drawn(several(), tmp_path / name) for name in "ab")
-    assert one["svg"].read_bytes() == other["svg"].read_bytes()
-    text = one["svg"].read_text()
-    shown = ("Q", "F / F₀", "efficacy (other)", "grounding", "separation", "power", "monotonicity", "cost", "(budget)")
-    assert [name for name in shown if f">{name}<" not in text] == []
-    assert ">over seeds<" in text
-    assert ">over sizes<" not in text
-
-
-def test_a_study_without_any_such_metric_has_a_drawing_that_says_so(tmp_path):
-    assert "No metric of this study" in drawn([], tmp_path / "none")["svg"].read_text()
-
-
-def test_properties_are_shown_of_the_models_of_which_most_metrics_show_power():
-    def rows(what, **counts):
-        return [{"property": what, "scenario": scenario} for scenario, n in counts.items() for _ in range(n)]
-
-    some = [
-        *rows("power", text=2, noisy=3), *rows("agreement over seeds", text=3, noisy=1), *rows("monotonicity", budget=1)
-    ]  # fmt: skip
-    assert [meta.common(some, what) for what in ("power", "models", "agreement over seeds", "monotonicity")] == [
-        "noisy", "noisy", "noisy", "budget"
-    ]  # fmt: skip
-    assert meta.common([], "power") == meta.common(some, "grounding") == ""

@@ -219,6 +219,10 @@ def test_delta_is_for_a_single_model(folder):
     assert found(rows, "epsilon_request")["note"].endswith("counts of several models give no bound for δ above 0")
     tail = found(rows, "one_run_p", setting="model=0")["value"]
     assert found(rows, "epsilon_request", setting="model=0")["value"] == pytest.approx(np.log(0.04 / tail))
+    rows = one_run.rows(
+        folder.case(folder.original, folder.original), {**settings, "metrics": {"one_run": {"delta": 0.05}}}
+    )
+    assert "δ is too large for" in found(rows, "epsilon_request", setting="model=0")["note"]
 
 
 # ---------------------------------------------------------------- attacks

@@ -8,12 +8,6 @@ from unlearning.adversary import plausibility
 from unlearning.adversary.external_case import ExternalCase
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def logits(here, name):
     return np.load(here / "logits" / name / "logits.npy")
 

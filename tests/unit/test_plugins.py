@@ -171,13 +171,13 @@ def test_a_users_protocol_is_run(tmp_path):
         ("", "class Options(Settings) is missing; every file of methods defines it"),
         (OPTIONS, "unlearn is missing; every file of methods defines it"),
         (OPTIONS + "class A:\n    def unlearn(self): pass\n", "unlearn is missing; every file of methods defines it"),
-        ("class Options: pass\ndef unlearn(): pass\n", "class Options cannot be read; it must derive from Settings"),
-        ("Options = 3\ndef unlearn(): pass\n", "class Options cannot be read; it must derive from Settings"),
+        ("class Options: pass\ndef unlearn(*a): pass\n", "class Options cannot be read; it must derive from Settings"),
+        ("Options = 3\ndef unlearn(*a): pass\n", "class Options cannot be read; it must derive from Settings"),
         (
-            "import torch\n" + OPTIONS + "    device: str = torch.device('cpu')\ndef unlearn(): pass\n",
+            "import torch\n" + OPTIONS + "    device: str = torch.device('cpu')\ndef unlearn(*a): pass\n",
             "class Options cannot be read; it may use only typing, pydantic, math, ",
         ),
-        (OPTIONS + "    x: int = 1 // 0\ndef unlearn(): pass\n", "integer division or modulo by zero"),
+        (OPTIONS + "    x: int = 1 // 0\ndef unlearn(*a): pass\n", "integer division or modulo by zero"),
     ],
 )  # fmt: skip
 def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):

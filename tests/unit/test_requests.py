@@ -27,6 +27,16 @@ def drawn(protocol=swap_protocol, **options):
 # ---------------------------------------------------------------- memberships
 
 
+def test_the_newest_request_is_the_last_that_was_made():
+    nobody = np.zeros((1, 5), bool)
+    forget, request = np.array([[True, True, True, False, False]]), np.array([[1, 2, 2, 3, 0]])
+    one = Membership(~nobody, forget, nobody, *np.zeros((3, 1), np.int64), nobody[:, 0], request=request)
+    assert (one.made, replace(one, request=None).made) == (2, 1)
+    assert one.newest.tolist() == [[False, True, True, False, False]]
+    assert one.asked.tolist() == [[True, True, True, True, False]]
+    assert replace(one, request=None).newest is forget
+
+
 @pytest.mark.parametrize("protocol", [swap_protocol, random_splits])
 def test_requests_are_disjoint_and_of_one_size(protocol):
     member = drawn(protocol, requests=4, models_per_split=2)

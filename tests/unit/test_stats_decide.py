@@ -167,12 +167,13 @@ def test_share_covers_the_truth(truth):
     assert inside / known >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / known)
 
 
-def test_share_is_fieller_s_where_one_variance_speaks():
+@pytest.mark.parametrize("method", [0.2, -1.6, 1.6])
+def test_share_is_fieller_s_where_one_variance_speaks(method):
     """With numbers per unit alone, the closed form of Fieller (1954) with n − 1 degrees of freedom."""
     from unlearning.stats import paired, t_quantile
 
     rng = np.random.default_rng(5)
-    values = rng.normal(size=(2, 12)) * 0.1 + np.array([[0.2], [0.5]])
+    values = rng.normal(size=(2, 12)) * 0.1 + np.array([[method], [0.5]])
     read = paired.distances(value=values, influence=np.zeros((2, 12, 0)), unit=np.arange(12))
     (a, b), cov, t = values.mean(axis=1), np.cov(values) / 12, float(t_quantile(p=0.975, dof=11))
     square = [b**2 - t**2 * cov[1, 1], -2 * (a * b - t**2 * cov[0, 1]), a**2 - t**2 * cov[0, 0]]

@@ -3,32 +3,20 @@
 import ast
 import math
 import re
-import typing
 from pathlib import Path
 
 import pytest
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
+from study_sentences import sentence
 from unlearning.plugins import registry
-from unlearning.plugins.settings import Settings
 from unlearning.study import checks, reading
 from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
-JARGON = re.compile(r"[Ii]nput|valid (integer|number|string)|to parse|pydantic|https?:|Traceback|NoneType|dict|tuple")
+
+
 TOP = re.compile(r"config\.yaml: (study|seed|batch|bootstrap|only|defaults|scenarios|tables|figures)\b")
-
-
-def sentence(config: dict, **how) -> str:
-    """What is wrong with ``config``, which must be one sentence without jargon."""
-    with pytest.raises(StudyError) as caught:
-        reading.read(config, **how)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert not message.endswith(".")
-    assert not JARGON.search(message.split(": ", 1)[1]), message
-    assert caught.value.__cause__ is None
-    return message
 
 
 def test_the_small_study_is_sound():
@@ -109,69 +97,6 @@ def paths(value, path=()):
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
         yield from paths(item, (*path, key))
-
-
-# ---------------------------------------------------------------- options of plug-ins
-
-OPTIONS = [
-    (kind, name, field)
-    for kind in ("data", "models", "protocols", "methods", "attacks")
-    for name in registry.names(kind)
-    for field in registry.options(kind, name).model_fields
-]
-
-
-def with_option(kind: str, name: str, field: str, value) -> tuple[dict, str]:
-    """A study with one option of one plug-in set, and the option's path."""
-    where = {"data": "data", "models": "model", "protocols": "protocol"}.get(kind)
-    config = changed()
-    if where:
-        config["defaults"][where] = {"name": name, field: value}
-        return config, f"defaults.{where}.{field}"
-    config["defaults"][kind] = {name: {field: value}}
-    return config, f"defaults.{kind}.{name}.{field}"
-
-
-@pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
-def test_every_option_of_every_plug_in_refuses_other_types(kind, name, field):
-    annotation = registry.options(kind, name).model_fields[field].annotation
-    mapping = typing.get_origin(annotation) is dict or any(
-        isinstance(one, type) and issubclass(one, Settings) for one in (annotation, *typing.get_args(annotation))
-    )
-    for wrong in ("no such choice/", [[1], "a"]) if mapping else ({"x": 1}, [[1], "a"], [True]):
-        config, path = with_option(kind, name, field, wrong)
-        assert re.match(rf"config\.yaml: {re.escape(path)}(\.\d)?: must be ", sentence(config))
-
-
-@pytest.mark.parametrize(("kind", "name", "field"), OPTIONS)
-def test_numbers_are_numbers(kind, name, field):
-    """No option that takes a number takes it as text, takes true for it, or takes NaN or infinity."""
-    annotation = str(registry.options(kind, name).model_fields[field].annotation)
-    if "tuple" in annotation or "dict" in annotation or not re.search(r"\b(int|float)\b", annotation):
-        return
-    wrong = ["3", True, math.nan, math.inf] + [3.7] * ("float" not in annotation)
-    for value in wrong:
-        config, path = with_option(kind, name, field, value)
-        assert sentence(config).startswith(f"config.yaml: {path}: must be ")
-
-
-def test_only_what_means_the_same_is_converted():
-    """A list for a tuple, a whole number for a real one, a number as a key."""
-    config = changed(
-        ("defaults/recipe", "{epochs: 9, lr: 1, schedule: multistep, milestones: [3, 6], dp: {epsilon: .inf}}"),
-        ("defaults/protocol/sensitivity", "{3: 2, 8: 0.5}"),
-        ("scenarios", "{1: {}, 2: {data: {size: 0.5}}, 3: {data: {size: 5}}}"),
-        ("tables", ""), ("figures", ""),
-    )  # fmt: skip
-    one, two, three = reading.read(config).scenarios
-    assert one.recipe.milestones == (3, 6)
-    assert (one.recipe.lr, type(one.recipe.lr)) == (1.0, float)
-    assert one.recipe.dp is None
-    options = registry.options("protocols", "swap")(**one.protocol.options)
-    assert options.sensitivity == {3: 2.0, 8: 0.5}
-    assert registry.options("models", "mlp")(**one.model.options).hidden == (16,)
-    assert (two.name, two.use.size, type(two.use.size)) == ("2", 0.5, float)
-    assert (three.use.size, type(three.use.size)) == (5, int)
 
 
 # ---------------------------------------------------------------- merging
@@ -307,13 +232,13 @@ def test_the_table_of_cases_is_as_long_as_promised():
 def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
     path = tmp_path / "mine.py"
     monkeypatch.setattr(registry, "source_file", lambda kind, name, file=None: path)
-    for text, sentence in (
+    for text, said in (
         ("", "draw is missing; every kind of figure defines it"),
         ("def draw(numbers, order): ...\nDRAWN_FROM = tuple()", "DRAWN_FROM must be a plain value"),
         ("def draw(numbers, order): ...\nDRAWN_FROM = ('logits',)", "DRAWN_FROM must be a tuple of some of data, "),
     ):
         path.write_text(f'"""Mine."""\n{text}\n')
-        with pytest.raises(ValueError, match=re.escape(sentence)):
+        with pytest.raises(ValueError, match=re.escape(said)):
             checks._drawing("mine")
 
 

@@ -6,78 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from passage_cases import two
 from unlearning import stats
-from unlearning.adversary import tokens
-from unlearning.adversary.reference import LOGP
 from unlearning.artifacts.arrays import Membership
-from unlearning.attacks import min_k_plus_plus, neighbourhood, reference, zlib
 from unlearning.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
 from unlearning.metrics._text import nll, worths
-from unlearning.stats import levels
 
 NO = math.nan
-
-
-# ---------------------------------------------------------------- attacks
-
-
-def test_min_k_is_the_mean_of_the_lowest_tokens_and_of_one_at_least():
-    logp = np.array([[[-1.0, -5.0, -2.0, -4.0, -3.0], [-1.0, NO, -7.0, NO, NO], [-2.0, NO, NO, NO, NO], [NO] * 5]])
-    assert tokens.lowest(logp, 0.4)[0, :3].tolist() == [-4.5, -7.0, -2.0]
-    assert tokens.lowest(logp, 0.2)[0, :3].tolist() == [-5.0, -7.0, -2.0]
-    assert tokens.lowest(logp, 1.0)[0, :3].tolist() == [-3.0, -4.0, -2.0]
-    assert np.isnan(tokens.lowest(logp, 0.4)[0, 3])
-
-
-def test_all_of_its_tokens_are_the_mean_loss():
-    logp = np.log(np.random.default_rng(0).random((3, 4, 9)))
-    np.testing.assert_allclose(tokens.lowest(logp, 1.0), logp.mean(-1), rtol=1e-12)
-
-
-def test_min_k_plus_plus_standardises_and_survives_certainty():
-    four = np.array([[[[-2.0, -1.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0]]]])
-    assert min_k_plus_plus.standardised(four)[0, 0].tolist() == [-2.0, 0.0]
-
-
-def test_zlib_divides_the_sum_by_the_bytes():
-    four = np.full((1, 2, 3, 4), NO)
-    four[0, 0, :2, LOGP] = -1.0, -2.0
-    ratio = zlib.ratio(four, np.array([[6.0, 5.0]]))
-    assert ratio[0, 0] == -0.5
-    assert np.isnan(ratio[0, 1])
-
-
-def test_the_neighbourhood_is_subtracted():
-    logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
-    assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
-
-
-def test_the_reference_takes_away_what_makes_a_passage_easy_for_all():
-    """log p = difficulty of the passage + 1.5 for members + noise. Against S = 4 other models the score of a member and
-    of another differ by 1.5 with variance 1 + 1/4 each; the loss has the variance of the difficulty besides."""
-    rng, n, d = np.random.default_rng(6), 4000, 1.5
-    difficulty, member = rng.normal(-30, 4, n), np.arange(n) < n // 2
-    own = difficulty + d * member + rng.normal(size=n)
-    others = difficulty + rng.normal(size=(4, n))
-    score = reference.calibrated(two(own[None]), np.zeros(n, int), others.mean(0)[None])[0]
-    np.testing.assert_allclose(score, own - others.mean(0), atol=1e-9)
-
-    def auc(value):
-        return (value[member][:, None] > value[~member]).mean()
-
-    for value, variance in ((score, 1.25), (own, 17)):
-        truth = stats.normal_probability(d / math.sqrt(2 * variance))
-        # The error of an AUC is at most sqrt(1/(4·2000)) on either side; four of them.
-        assert auc(value) == pytest.approx(truth, abs=4 * math.sqrt(0.25 / 2000))
-
-
-# ---------------------------------------------------------------- truth ratio
-
-
-def two(logp: np.ndarray) -> np.ndarray:
-    """Logits (φ, 0) of passages whose tokens have the mean log-probability ``logp``."""
-    phi = logp - np.log(-np.expm1(logp))
-    return np.stack([phi, np.zeros_like(phi)], -1)
 
 
 def test_truth_ratio_by_hand():
@@ -163,51 +98,6 @@ def test_memorisation_by_hand():
     found = memorisation.both(rank)
     np.testing.assert_allclose(found["exact_memorisation"][0], [1, 0.75, 0.75, 2 / 3, 1, 0])
     np.testing.assert_allclose(found["extraction_strength"][0], [1, 0, 0.75, 1 / 3, 1, 0])
-
-
-# ---------------------------------------------------------------- levels and perplexity
-
-
-def test_nll_and_perplexity_of_a_uniform_model():
-    p = 1 / 50
-    logits = np.zeros((2, 3, 2), np.float32)
-    logits[..., 0] = math.log(p / (1 - p))
-    np.testing.assert_allclose(nll(logits), math.log(50), rtol=1e-6)
-    mean = stats.Estimate(math.log(50), math.log(40), math.log(60), 7, "")
-    found = perplexity.exponential(mean)
-    np.testing.assert_allclose([found.value, found.low, found.high], [50, 40, 60])
-    with pytest.raises(ValueError, match="5 classes"):
-        nll(np.zeros((1, 2, 5)))
-
-
-def test_a_level_is_the_mean_of_means_and_its_variance_the_textbooks_for_one_model():
-    rng = np.random.default_rng(1)
-    value = rng.normal(3, 2, (1, 40))
-    found = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
-    assert found.value == pytest.approx(value.mean(), abs=1e-12)
-    assert found.n == 40
-    error = value.std(ddof=1) / math.sqrt(40)
-    assert 1.96 * error < found.high - found.value < 2.2 * error
-    assert "one model" in found.note
-
-
-def test_intervals_of_levels_cover_when_samples_and_models_vary():
-    """Samples and models each add their own; 400 studies of 6 models and 30 samples."""
-    rng, inside, studies = np.random.default_rng(2), 0, 400
-    for _ in range(studies):
-        value = 5 + rng.normal(size=(1, 30)) + 0.3 * rng.normal(size=(6, 1)) + 0.5 * rng.normal(size=(6, 30))
-        found = levels.level(
-            value=value, rows=np.ones((6, 30), bool), split=np.zeros(6, int), block=np.zeros(6, int)
-        )  # fmt: skip
-        inside += found.low <= 5 <= found.high
-    # Binomial with .95: four standard errors are .044.
-    assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
-
-
-def test_two_rows_are_needed():
-    rows = np.zeros((2, 3), bool)
-    rows[:, 0] = True
-    assert levels.level(value=np.ones((2, 3)), rows=rows, split=np.arange(2), block=np.zeros(2, int)).n == 0
 
 
 # ---------------------------------------------------------------- privleak

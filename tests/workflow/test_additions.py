@@ -1,6 +1,7 @@
 """What is added to a finished study is made, and nothing else; what fails says so and does not stop the rest."""
 
 import copy
+import json
 import math
 import resource
 import subprocess
@@ -53,6 +54,30 @@ def test_the_method_that_diverged_is_flagged_and_the_others_have_their_numbers(g
         numbers = [row["value"] for row in union if row["method"] == method and row["metric"] == "q"]
         assert numbers
         assert not any(math.isnan(value) for value in numbers)
+
+
+def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was_made_at_once(finished, workplace):
+    """A third pair trains one pair, though all would share one batch; an attack more asks just that attack."""
+    more = copy.deepcopy(TINY) | {"batch": 12}
+    more["defaults"]["protocol"]["pairs"] = 3
+    grown = finished.copy(workplace.folder.parent / "grown")
+    grown.write(more)
+    planned = grown.planned()
+    assert (planned["splits"], planned["train"], planned["unlearn"]) == (1, 1, 2)
+    grown.run()
+    more["defaults"]["attacks"]["entropy"] = {}
+    grown.write(more)
+    planned = grown.planned()
+    assert not planned.keys() & {"splits", "train", "unlearn"}
+    assert (planned["attack"], planned["metrics"]) == (3, 3)
+    grown.run()
+    taken = [json.loads(path.read_text()).get("taken", {}) for path in grown.find("attack/*/spec.json")]
+    assert sum(one.get("attacks") == ["confidence", "modified_entropy", "random"] for one in taken) == 3
+    workplace.write(more)
+    workplace.run()
+    for name in ("metrics.csv", "headline.txt", "tables/quality.csv", "tables/verdicts.csv"):
+        path = f"results/tiny/{name}"
+        assert (grown.folder / path).read_bytes() == (workplace.folder / path).read_bytes(), name
 
 
 def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(workplace):

@@ -72,6 +72,35 @@ def test_what_new_writes_is_sound(capsys):
         "30 jobs (2 data, 2 splits, 2 train, 6 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
         in said
     )
+    assert "of a processor, if they are like those of the default study; audit forecast mine.yaml measures it" in said
+    assert "What the study will be able to tell." in said
+    assert said.count("nothing on record: run it with few pairs first") == 2
+
+
+def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):
+    monkeypatch.chdir(finished.folder)
+    assert ended("check", "study.yaml") == 0
+    said = capsys.readouterr().out
+    assert "of a processor" not in said
+    (line,) = (line for line in said.splitlines() if line.startswith("main"))
+    assert line.split()[-1] == "done"
+    assert "2 pairs" in line
+
+
+def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(here):
+    assert ended("new", "mine.py", "--kind", "model") == 0
+    study = yaml.safe_dump(
+        {"study": "own", "scenarios": {"noisy": {
+            "data": {"name": "digits"}, "model": {"name": "mine", "file": "mine.py"}, "protocol": {"name": "swap"},
+            "methods": ["none", "retrain"], "attacks": ["random"],
+        }}}
+    )  # fmt: skip
+    Path("mine.yaml").write_text(study)
+    assert ended("check", "mine.yaml") == 0
+    Path("mine.py").write_text(Path("mine.py").read_text().replace('model.head = "3"', ""))
+    for name in ("check", "run"):
+        assert ended(name, "mine.yaml").startswith("audit: scenarios.noisy.model: mine.py: build must give the model")
+    assert not Path("results").exists()
 
 
 def test_a_method_is_tried_and_told_where_it_fails(capsys):
@@ -91,7 +120,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
     ("kind", "part", "wrong", "sentence"),
     [
         ("attack", "return value, value >= threshold", "return value", "score must return (score, decision), arrays"),
-        ("attack", "(logits, y, reference", "(reference, logits, y", "in score: AttributeError: "),
+        ("attack", "(logits, y, reference", "(reference, logits, y", "score must take (logits, y, reference, options"),
         ("model", 'model.head = "3"', "", "build must give the model an attribute model.head, the name of its last"),
         (
             "model",
@@ -106,7 +135,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
             "method",
             "(bank: Bank, forget: Rows, retain",
             "(forget: Bank, bank: Rows, retain",
-            "in unlearn: AttributeError",
+            "unlearn must take (bank, forget, retain, options) in this order",
         ),
     ],
 )

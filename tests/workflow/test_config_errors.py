@@ -1,5 +1,6 @@
 """What somebody sees who runs Snakemake on a wrong study: one sentence, no traceback, and nothing is run."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,20 @@ def test_a_study_of_ones_own_is_planned_with_what_the_command_line_changes(tmp_p
     done = dry_run(tmp_path, "results/small/metrics.csv", *arguments)
     assert done.returncode == 0, done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(workplace):
+    """Root may write everywhere but in what is mounted read-only."""
+    command = workplace.command("--dry-run")
+    if os.getuid() == 0:
+        mounted = 'mount --bind . . && mount -o remount,ro,bind . && cd "$PWD" && exec "$@"'
+        command = ["unshare", "-m", "sh", "-c", mounted, "sh", *command]
+    workplace.folder.chmod(0o555)
+    done = subprocess.run(
+        command, env=workplace.environment, cwd=workplace.folder, text=True, check=False, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    workplace.folder.chmod(0o755)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout
+    assert f"{workplace.folder}: this folder is read-only, and results/ and .snakemake/ belong here" in done.stdout

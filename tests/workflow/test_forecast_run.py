@@ -13,6 +13,7 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     assert "What the study will be able to tell" in said
     assert "nothing on record: run it with few pairs first" in said
     assert "from nothing. Measured on" in said
+    assert "of what is written are weights; keep: logits deletes them" in said
     assert not place.find("*/*/spec.json"), "no job of the study was started"
     assert not place.find("**/*.npz"), "nothing was built"
     place.run()

@@ -103,6 +103,15 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     return found
 
 
+def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
+    """What `read_scores` gave of one attack, form by form, as `write_scores` takes it; [] if it is not there."""
+    return [
+        {"attack": np.full(len(values["model"]), attack), "form": np.full(len(values["model"]), form), **values}
+        for (attack, form), values in scores.items()
+        if attack == name
+    ]
+
+
 def read_failures(path: str | Path) -> dict[str, str]:
     """Attack → why ``scores.parquet`` has none of its scores. Raises ArtifactError."""
 

@@ -6,9 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.data import Source
+from unlearning.data._pictures import SUFFIXES, listed, pixels
 from unlearning.plugins.settings import Settings
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
 class Options(Settings):
@@ -36,7 +35,7 @@ def load(options: Options, root: Path) -> Source:
     files, y, part = [], [], []
     for number, name in enumerate(("train", "test")):
         for label, folder in enumerate(classes):
-            images = _images(path / name / folder)
+            images = listed(path / name / folder)
             if name == "train" and not images:
                 raise ValueError(f"{path / name / folder} holds no image ({', '.join(SUFFIXES)}); add or remove")
             files += images
@@ -44,7 +43,7 @@ def load(options: Options, root: Path) -> Source:
             part += [number] * len(images)
     x = np.empty((len(files), 1 if options.grey else 3, options.image_size, options.image_size), dtype=np.uint8)
     for row, file in zip(x, files, strict=True):
-        row[:] = _pixels(file, options)
+        row[:] = pixels(file, options.image_size, grey=options.grey)
     return Source(x, np.array(y, dtype=np.int64), np.array(part, dtype=np.uint8), len(classes))
 
 
@@ -52,22 +51,3 @@ def _folders(path: Path) -> list[str]:
     if not path.is_dir():
         raise ValueError(f"{path} is not a directory; images are read from train/<class>/ and test/<class>/")
     return sorted(child.name for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))
-
-
-def _images(path: Path) -> list[Path]:
-    return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-
-
-def _pixels(file: Path, options: Options) -> np.ndarray:
-    """One image, uint8 [channels, image_size, image_size]."""
-    from PIL import Image
-
-    try:
-        with Image.open(file) as image:
-            if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
-                raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
-            image = image.convert("L" if options.grey else "RGB")
-            pixels = np.asarray(image.resize((options.image_size, options.image_size), Image.Resampling.BILINEAR))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{file} cannot be read as an 8-bit image ({error}); convert or remove it") from error
-    return np.atleast_3d(pixels).transpose(2, 0, 1)

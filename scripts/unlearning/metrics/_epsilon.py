@@ -66,7 +66,7 @@ def epsilons(
     u, r = unlearned.T.copy(), retrained.T.copy()
     spreads = np.stack([np.ptp(u, axis=1), np.ptp(r, axis=1)])
     narrow, wide = spreads.min(0), spreads.max(0)
-    result = np.where((wide == 0) & (u[:, 0] == r[:, 0]), 0.0, cap)
+    result = np.where(np.ptp(np.concatenate([u, r], axis=1), axis=1) == 0, 0.0, cap)
     swap = np.median(r, axis=1) > np.median(u, axis=1)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
     few = rule == "exact" and u.shape[1] + r.shape[1] <= FEW

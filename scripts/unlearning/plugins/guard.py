@@ -47,13 +47,15 @@ def faulty(error: BaseException) -> bool:
 
 
 def place(error: BaseException, file: str | Path) -> str:
-    """ "my_method.py line 12, in unlearn": where in ``file`` an error came from, else where it was raised."""
+    """ "my_method.py line 12, in unlearn": where in ``file`` an error came from; if none of its lines was running, the
+    file and where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if same(frame.filename, file)]
     if not (own or frames):
         return shown(file)
     frame = (own or frames)[-1]
-    return f"{shown(frame.filename)} line {frame.lineno}, in {frame.name.strip('<>')}"
+    where = f"line {frame.lineno}, in {frame.name.strip('<>')}"
+    return f"{shown(file)} {where}" if own else f"{shown(file)}: {Path(frame.filename).name} {where}"
 
 
 def shown(file: str | Path) -> str:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from unlearning.plugins.declarations import Protocol, Quantity
-from unlearning.plugins.guard import PluginError, guard
+from unlearning.plugins.guard import PluginError, guard, shown
 from unlearning.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -24,6 +24,16 @@ PARTS = {
     "methods": ("unlearn",),
     "attacks": ("score",),
     "metrics": ("rows", "QUANTITIES"),
+}
+
+
+#: What the function of a user's file is given, in this order; an attack may take signals after that.
+TAKES = {
+    "data": ("options", "root"),
+    "models": ("options", "shape", "classes"),
+    "methods": ("bank", "forget", "retain", "options"),
+    "attacks": ("logits", "y", "reference", "options", "rng"),
+    "metrics": ("case", "settings"),
 }
 
 
@@ -59,12 +69,29 @@ def defined(path: Path) -> set[str]:
 
 
 def check(kind: str, path: Path) -> None:
-    """Check without running it that a plug-in file has its parts. Raises ValueError that names the missing one."""
+    """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
+    Raises ValueError that names what is missing or in another order."""
     found = defined(path)
     for part in ("Options", *PARTS[kind]):
         if part not in found:
             what = "class Options(Settings)" if part == "Options" else part
             raise ValueError(f"{path}: {what} is missing; every file of {kind} defines it")
+    for node in _statements(path):
+        if kind in TAKES and isinstance(node, ast.FunctionDef) and node.name == PARTS[kind][0]:
+            _check_arguments(node, TAKES[kind], path, more=kind == "attacks")
+
+
+def _check_arguments(node: ast.FunctionDef, wanted: tuple[str, ...], path: Path, *, more: bool) -> None:
+    """Raise ValueError if a function cannot be given ``wanted`` in this order (and ``more``), by names or number."""
+    given = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    least = len(given) - len(node.args.defaults)
+    fits = node.args.vararg or (len(given) >= len(wanted) and (more or least <= len(wanted)))
+    known = [name for name in given if name in wanted]
+    if not fits or known != [name for name in wanted if name in known]:
+        raise ValueError(
+            f"{shown(path)} line {node.lineno}: {node.name} must take ({', '.join(wanted)}) in this order, "
+            f"found ({', '.join(given)})"
+        )
 
 
 #: Modules that a file's Options may use; they are quick to import.

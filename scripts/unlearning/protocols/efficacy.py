@@ -33,8 +33,9 @@ def blocks(options: Options) -> dict[str, int]:
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of one block. Raises ValueError if the class has no sample or the fraction is less than one."""
-    train = np.tile(data.part == 0, (options.models_per_block, 1))
-    candidates = np.flatnonzero(train[0] & (data.y == options.target_class))
+    part = data.part == 0
+    train = np.tile(part, (options.models_per_block, 1))
+    candidates = np.flatnonzero(part & (data.y == options.target_class))
     k = int(options.fraction * len(candidates) + 1e-9)
     if k < 1:
         raise ValueError(

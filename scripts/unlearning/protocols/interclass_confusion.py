@@ -39,8 +39,9 @@ def blocks(options: Options) -> dict[str, int]:
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships and labels of one confusion. Raises ValueError if a class has no sample."""
-    train = np.broadcast_to(data.part == 0, (options.models, len(data.y)))
-    candidates = [np.flatnonzero(train[0] & (data.y == c)) for c in options.classes]
+    part = data.part == 0
+    train = np.broadcast_to(part, (options.models, len(data.y)))
+    candidates = [np.flatnonzero(part & (data.y == c)) for c in options.classes]
     # The same number of each class in every block, so that all models forget equally many.
     k = int(options.share * min(len(c) for c in candidates) + 1e-9)
     if k < 1:

@@ -37,8 +37,9 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
         whole = Study(
-            top.study, top.seed, top.batch, top.bootstrap, top.limit, top.margins, scenarios, top.tables, figures
-        )
+            top.study, top.seed, top.batch, top.bootstrap, top.keep, top.limit, top.margins, scenarios, top.tables,
+            figures,
+        )  # fmt: skip
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""

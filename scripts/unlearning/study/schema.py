@@ -127,6 +127,9 @@ class StudyFile(Settings):
     seed: int = Field(0, ge=0)
     batch: int = Field(4, ge=1, description="blocks of models per job")
     bootstrap: int = Field(1000, ge=100)
+    keep: Literal["models", "logits"] = Field(
+        "models", description="logits: weights go when no job needs them any more"
+    )
     limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
     margins: Margins = Margins()
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
@@ -193,6 +196,7 @@ class Study:
     seed: int
     batch: int
     bootstrap: int
+    keep: Literal["models", "logits"]
     limit: int
     margins: Margins
     scenarios: tuple[Scenario, ...]

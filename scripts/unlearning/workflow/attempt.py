@@ -4,12 +4,13 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-import numpy as np
 import torch
+from torch import nn
 
 from unlearning.artifacts.arrays import Logits
 from unlearning.artifacts.files import FailedError, NoAnswerError
 from unlearning.bank.bank import Bank, write_failure
+from unlearning.bank.engine import forward_one
 from unlearning.plugins import registry
 from unlearning.plugins.guard import PluginError, guard, said, shown
 from unlearning.plugins.isolation import isolated
@@ -22,20 +23,32 @@ def of_model(settings: dict, place: dict) -> AbstractContextManager:
     return guard(registry.source_file("models", settings["model"], place["file"]))
 
 
-def check_model(bank: Bank, classes: int, file: str) -> None:
-    """Check that a user's model names its head and answers two samples. Raises PluginError that names what lacks."""
-    head = getattr(bank.model, "head", None)
-    if not isinstance(head, str) or not bank.head:
+def check_built(model: object, file: str) -> None:
+    """Check that what a user's file built is a model that names its head. Raises PluginError that says what lacks."""
+    if not isinstance(model, nn.Module):
+        raise PluginError(f"{shown(file)}: build must return a torch.nn.Module, it returned {said(model)}")
+    head, known = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
+    if not known:
+        raise PluginError(f"{shown(file)}: the model that build returned has no parameters, so that nothing is learned")
+    if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in known):
         wanted = 'model.head, the name of its last layer in a text such as "fc"'
-        raise PluginError(f"{shown(file)}: build must give the model an attribute {wanted}; found {said(head)}")
+        found = f"{head!r}, which is none of its layers" if isinstance(head, str) else said(head)
+        raise PluginError(f"{shown(file)}: build must give the model an attribute {wanted}; found {found}")
+
+
+def check_model(bank: Bank, classes: int, file: str) -> None:
+    """Check that a user's model answers two samples. Raises PluginError that says what it must answer."""
     rows = min(2, len(bank.x))
-    with guard(file):
-        answer = bank.logits(np.arange(rows))
-    if answer.shape[1:] != (rows, classes):
-        raise PluginError(
-            f"{shown(file)}: the model must answer with logits [samples, {classes}], for {rows} samples it "
-            f"gave {list(answer.shape[1:])}"
-        )
+    x = bank.scaled(bank.x[:rows])
+    kind = str(x.dtype).removeprefix("torch.")
+    wanted = f"to {kind} {list(x.shape)} the model must answer with logits, float [{rows}, {classes}]"
+    try:
+        with guard(file), torch.no_grad():
+            answer = forward_one(bank.model.eval(), *bank.state(0), x)
+    except PluginError as error:
+        raise PluginError(f"{error} ({wanted})") from None
+    if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
+        raise PluginError(f"{shown(file)}: {wanted}; it answered {said(answer)}")
 
 
 def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:

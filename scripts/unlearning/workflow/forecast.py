@@ -92,6 +92,11 @@ def size(job: dict, rate: dict) -> float:
     return job["written"] * (rate["bytes"] + job["answers"] + 8 * job["norms"])
 
 
+def weights(jobs: dict[str, dict], rates: dict[str, dict]) -> float:
+    """Bytes of the weights of all ``jobs`` with models; ``rates`` as `recorded` gives them."""
+    return sum(max(one["written"] * rates[one["kind"]]["bytes"], 0.0) for one in jobs.values())
+
+
 def recorded(jobs: dict[str, dict], done: dict[str, dict]) -> dict[str, dict]:
     """kind → rate, from those of the ``jobs`` that are ``done`` (node → seconds, bytes)."""
     sums: dict[str, list[float]] = {}

@@ -35,6 +35,7 @@ LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
 SPECIAL = {
     "models": ("torch", "torch.func", "safetensors.torch"),
     "text": ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
+    "vision": ("torchvision.models",),
     "privacy": ("unlearning.bank.private",),
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
@@ -139,7 +140,8 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
         end_with_parent()
         os.close(doors[0])
         needs = [module for need in special if need in ("models", "privacy") for module in SPECIAL[need]]
-        last = SPECIAL["text"] if "text" in special else ()  # the slowest: all other jobs can start before
+        # The slowest come last: all other jobs can start before.
+        last = [module for need in special if need in ("text", "vision") for module in SPECIAL[need]]
         _serve(doors[1], [*needs, *WITH_MODELS, *last], scripts, path)
         os._exit(0)
     for door in doors[1:]:

@@ -13,6 +13,7 @@ from unlearning.plugins import registry
 #: Images per part and shape of an image, so that a forecast downloads nothing.
 DOWNLOADS = {
     "cifar10": (50_000, 10_000, (3, 32, 32), 10), "cifar100": (50_000, 10_000, (3, 32, 32), 100),
+    "tinyimagenet": (100_000, 10_000, (3, 64, 64), 200),
     "mnist": (60_000, 10_000, (1, 28, 28), 10), "fashion_mnist": (60_000, 10_000, (1, 28, 28), 10),
 }  # fmt: skip
 

@@ -62,6 +62,19 @@ class Plan:
     cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     _codes: dict[tuple, str] = field(default_factory=dict)
+    _made: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def made(self, stage: str) -> dict[str, list[str]]:
+        """Label → names of the folders of a stage that lie here, whoever made them; listed once."""
+        if stage not in self._made:
+            found = self._made.setdefault(stage, {})
+            for path in sorted(Path(ROOT, stage).glob("*")):
+                found.setdefault(path.name.rpartition("-")[0], []).append(path.name)
+        return self._made[stage]
+
+    def draft(self) -> "Plan":
+        """An empty plan of the same study, to find out how nodes would be called."""
+        return Plan(self.study, _codes=self._codes, _made=self._made)
 
     def node(self, stage: str, name: str) -> Node:
         """The node of that stage and name. Raises KeyError if the study does not ask for it."""

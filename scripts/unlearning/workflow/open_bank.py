@@ -16,7 +16,7 @@ from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Rows
 from unlearning.plugins import registry
 from unlearning.plugins.guard import PluginError, guard, ours
-from unlearning.workflow.attempt import check_model
+from unlearning.workflow.attempt import check_built, check_model
 
 # One thread per process: more would change the last bits of sums and slow small models down.
 torch.set_num_threads(1)
@@ -78,6 +78,8 @@ def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -
 
     def build() -> nn.Module:
         model = architecture.build(options, data.x.shape[1:], data.classes)
+        if place.get("file"):
+            check_built(model, architecture.__file__)
         if weights is not None:
             model.load_state_dict(weights)
         return model

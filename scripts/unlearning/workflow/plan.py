@@ -1,6 +1,7 @@
 """Study → nodes: what has to be made, from what, under which name (`workflow.nodes`).
 
-Pure: nothing is imported from torch, no artifact is read.
+Nothing is imported from torch, no artifact is read. Where models or scores lie of a study with fewer blocks or attacks,
+the plan goes on from these, which changes no number.
 """
 
 from unlearning.plugins import registry

@@ -27,6 +27,7 @@ class Models:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
         self.record = registry.protocol(scenario.protocol.name, scenario.protocol.file)
+        self._batched: list[tuple[str, list[int]]] | None = None
 
     def count(self) -> tuple[int, int]:
         """Blocks of models, and jobs if none is shared with another scenario."""
@@ -72,7 +73,7 @@ class Models:
 
     def _batches(self, data: Node) -> list[tuple[Node, Node]]:
         """Memberships and models of every batch."""
-        return [self._batch(data, population, blocks) for population, blocks in self._blocks()]
+        return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
 
     def _data(self) -> Node:
         chosen = self.scenario.data
@@ -97,14 +98,36 @@ class Models:
             },
         )  # fmt: skip
 
-    def _blocks(self) -> list[tuple[str, list[int]]]:
+    def _blocks(self, data: Node) -> list[tuple[str, list[int]]]:
         """(population, block numbers) of every batch."""
-        size = self.study.batch
-        return [
-            (population, list(range(start, min(start + size, count))))
-            for population, count in self._populations().items()
-            for start in range(0, count, size)
-        ]
+        if self._batched is None:
+            size = self.study.batch
+            self._batched = [
+                (population, part)
+                for population, count in self._populations().items()
+                for start in range(0, count, size)
+                for part in self._parts(data, population, list(range(start, min(start + size, count))))
+            ]
+        return self._batched
+
+    def _parts(self, data: Node, population: str, blocks: list[int]) -> list[list[int]]:
+        """The blocks of one batch; apart, where models of some, from the first on, lie here: of a study that had fewer.
+
+        No number depends on how models are batched, and so the others alone are made.
+        """
+        label = f"{data.name.rsplit('-', 1)[0]}-{self.scenario.protocol.name}-{self.scenario.model.name}"
+        known, parts = self.plan.made("train"), []
+        while blocks:
+            sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in known]
+            size = next((n for n in sizes if self._trained(data, population, blocks[:n])), len(blocks))
+            parts.append(blocks[:size])
+            blocks = blocks[size:]
+        return parts
+
+    def _trained(self, data: Node, population: str, blocks: list[int]) -> bool:
+        """Whether the models of these blocks lie here."""
+        _, train = Models(self.plan.draft(), self.scenario)._batch(data, population, blocks)
+        return Path(train.outputs["spec"]).exists()
 
     def _splits(self, data: Node, population: str, blocks: list[int], request: int) -> Node:
         """The memberships of one batch; in a sequence, after that request."""

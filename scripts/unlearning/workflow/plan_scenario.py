@@ -1,8 +1,12 @@
 """Nodes of one scenario: its models, and the scores, metrics and comparisons that judge them."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+from unlearning.artifacts.files import ArtifactError, read_json
 from unlearning.plugins import registry
-from unlearning.study.schema import PAPER_SET
-from unlearning.workflow.nodes import CaseFiles, Comparison, Node
+from unlearning.study.schema import PAPER_SET, Plugin
+from unlearning.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning.workflow.plan_models import Models, after_request
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
@@ -17,7 +21,7 @@ class Judged(Models):
         scenario = self.scenario
         data = self._data()
         batches, selection = self._batches(data), self._selected
-        requests = [self._requests(data, *which) for which in self._blocks()]
+        requests = [self._requests(data, *which) for which in self._blocks(data)]
         unlearned = {
             name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
             for name in scenario.methods
@@ -61,13 +65,17 @@ class Judged(Models):
         compared |= self._asked_again(data, splits, made, references)
         scores = None
         if self.record.attacked or scenario.attacks:
-            attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
-            own = {"own_rows": True} if self.record.own_rows else {}
-            scores = self.plan.add(
-                "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
-                tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
-                place=self._own_files("attacks"),
-            )  # fmt: skip
+
+            def attack(plan: Plan, some: dict[str, Plugin], place: dict | None = None) -> Node:
+                attacks = {n: {"name": a.name, "options": a.options} for n, a in some.items()}
+                own = {"own_rows": True} if self.record.own_rows else {}
+                return plan.add(
+                    "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
+                    tuple(some.values()), ("attacks",) * len(attacks), place=place,
+                )  # fmt: skip
+
+            place = {**self._own_files("attacks"), **self._scored(label, attack)}
+            scores = attack(self.plan, scenario.attacks, place)
         wanted = tuple(scenario.metrics.values())
         metrics = self.plan.add(
             "metrics", label,
@@ -89,6 +97,22 @@ class Judged(Models):
             )
         )  # fmt: skip
         return metrics
+
+    def _scored(self, label: str, attack: Callable[..., Node]) -> dict[str, str]:
+        """Where scores lie of the same models by the most of these attacks, of a study that had fewer (known)."""
+        names, every = self.plan.made("attack").get(label, []), self.scenario.attacks
+        if not names or attack(self.plan.draft(), every).name in names:
+            return {}
+        best: dict[str, Plugin] = {}
+        for name in names:
+            try:
+                asked = read_json(Path(ROOT, "attack", name, "spec.json"))["settings"]["attacks"]
+            except (ArtifactError, KeyError, OSError):
+                continue
+            some = {one: every[one] for one in asked if one in every}
+            if len(best) < len(some) == len(asked) and attack(self.plan.draft(), some).name == name:
+                best = some
+        return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""

@@ -79,7 +79,12 @@ class Watch:
         return "█" * full + "·" * (width - full)
 
     def _rest(self) -> float:
-        """Seconds of all missing jobs: each as jobs of its name, else of its stage, else by the stages' weights."""
+        """Seconds of all missing jobs."""
+        return sum(seconds for path, seconds in self.costs().items() if path not in self.ready)
+
+    def costs(self) -> dict[str, float]:
+        """Seconds of every job: what it took, else as jobs of its name, else of its stage, else by the stages' weights,
+        which are seconds in the default study."""
         alike: dict[tuple[str, ...], list[float]] = {}
         for path, seconds in self.measured.items():
             stage, label = _parts(path)
@@ -87,14 +92,14 @@ class Watch:
                 total = alike.setdefault(group, [0.0, 0.0])
                 total[0] += seconds
                 total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
-        rest = 0.0
+        found = {path: self.measured[path] for path in self.specs if path in self.ready}
         for path in self.specs:
             if path not in self.ready:
                 stage, label = _parts(path)
                 group = next((g for g in ((stage, label), (stage,), ()) if g in alike), ())
                 seconds, count = alike.get(group, (1.0, 1.0))
-                rest += seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
-        return rest
+                found[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
+        return found
 
 
 def watch(specs: list[str], *, stream: TextIO | None = None, every: float | None = None) -> threading.Thread:

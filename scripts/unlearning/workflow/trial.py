@@ -96,13 +96,15 @@ def _method(name: str, file: str, options) -> list[str]:
 
 def _model(name: str, file: str, options) -> list[str]:
     from unlearning.bank.bank import Bank
-    from unlearning.workflow.attempt import check_model
+    from unlearning.workflow.attempt import check_built, check_model
 
     module, seconds = registry.load("models", name, file), {}
 
     def build(shape: tuple[int, ...], classes: int):
         with guard(file):
-            return module.build(options, shape, classes)
+            model = module.build(options, shape, classes)
+        check_built(model, file)
+        return model
 
     nothing = np.zeros((4, 64), np.float32), np.zeros(4, np.int64), [0]
     check_model(Bank.create(lambda: build((64,), 10), *nothing), 10, file)

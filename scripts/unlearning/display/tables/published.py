@@ -22,6 +22,9 @@ NAMES = {
     "accuracy_gap;role=forget": "forget_accuracy_gap",
 }
 
+#: Our model → what it is called in print.
+MODELS = {"swin_s": "swin_small"}
+
 #: Facts that define what a number is; these must agree, others are only remarked.
 DEFINING = ("forget", "target", "attack", "variant")
 
@@ -124,6 +127,7 @@ def _ours(case: dict, cell: Cell) -> dict[str, object]:
     RULI forgets one set of samples and may ask about a part of it (setting "target=…"); it counts shadow models.
     """
     facts = case["facts"] | case["axes"] | ({"attack": cell.attack} if cell.attack else {})
+    facts["model"] = MODELS.get(facts["model"], facts["model"])
     if "target_set" in facts:
         facts["forget"] = facts["target_set"].replace("_and_", "+")
         facts["target"] = _settings({"setting": cell.setting}).get("target", facts["forget"])

@@ -1,0 +1,25 @@
+"""What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
+
+from unlearning.artifacts.files import ArtifactError
+from unlearning.display.tables import formats, telling
+from unlearning.display.tables.cost import duration
+from unlearning.workflow import compared, forecast, progress
+from unlearning.workflow.nodes import Plan
+
+
+def text(plan: Plan, file: str) -> str:
+    """Time of what is missing, and the table of what can be told, where the study compares; ``file``: the study's."""
+    nodes, watched = forecast.nodes(plan), progress.Watch(plan.specs(), 0.0)
+    costs = watched.costs()
+    rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)
+    rates = "by those that are done" if watched.ready else "if they are like those of the default study"
+    lines = [f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."]
+    lines = lines if len(watched.ready) < len(costs) else []
+    rows = [{"stage": one["stage"], "node": one["node"], "seconds": costs[one["spec"]]} for one in nodes]
+    if plan.comparisons:
+        try:
+            sheet = telling.sheet(compared.comparisons(plan), nodes, rows)
+        except ArtifactError as error:
+            return "\n".join([*lines, f"What it can tell is not known: {error}"])
+        lines.append(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    return "\n".join(lines)

@@ -1,0 +1,93 @@
+"""A study that grows goes on from what lies here, and a study of which nothing lies here is planned as ever."""
+
+from pathlib import Path
+
+import pytest
+from plan_cases import BASE, changed
+
+from unlearning.artifacts.files import write_spec
+from unlearning.study import reading
+from unlearning.workflow import plan
+
+FOUR = changed(BASE, {"batch": 12})
+PAIRS = "defaults/protocol/pairs"
+
+
+def planned(config: dict) -> plan.Plan:
+    return plan.make(reading.read(config))
+
+
+def make(made: plan.Plan) -> None:
+    """Leave behind what planning looks at, as a run of the plan does."""
+    for nodes in made.nodes.values():
+        for node in nodes.values():
+            spec = Path(node.outputs["spec"])
+            spec.parent.mkdir(parents=True, exist_ok=True)
+            write_spec(spec, {"settings": node.settings})
+
+
+def missing(made: plan.Plan) -> dict[str, int]:
+    """How many nodes of each stage do not lie here."""
+    lacking = {s: sum(not Path(n.outputs["spec"]).exists() for n in nodes.values()) for s, nodes in made.nodes.items()}
+    return {stage: count for stage, count in lacking.items() if count}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def blocks(made: plan.Plan, population: str) -> list[list[int]]:
+    found = [node.settings for node in made.nodes["splits"].values()]
+    return sorted(one["blocks"] for one in found if one["population"] == population)
+
+
+def test_a_fifth_pair_trains_one_pair_and_the_next_again_one():
+    first = planned(FOUR)
+    (population,) = {node.settings["population"] for node in first.nodes["splits"].values()}
+    assert blocks(first, population) == [[0, 1, 2, 3]]
+    make(first)
+    for pairs, expected in ((5, [[0, 1, 2, 3], [4]]), (6, [[0, 1, 2, 3], [4], [5]])):
+        more = planned(changed(FOUR, {PAIRS: pairs}))
+        assert blocks(more, population) == expected
+        # All methods but none make something of it; every method is judged anew, by all pairs.
+        judged = len(more.cases)
+        assert missing(more) == {
+            "splits": 1, "train": 1, "unlearn": judged - 1, "attack": judged, "metrics": judged, "comparisons": 1,
+        }  # fmt: skip
+        make(more)
+        assert missing(planned(changed(FOUR, {PAIRS: pairs}))) == {}
+    assert missing(planned(FOUR)) == {}
+
+
+def test_where_nothing_lies_a_batch_is_whole_and_what_is_whole_stays_so():
+    whole = planned(changed(FOUR, {PAIRS: 5}))
+    make(whole)
+    make(planned(FOUR))
+    assert set(planned(changed(FOUR, {PAIRS: 5})).specs()) == set(whole.specs())
+
+
+def test_models_of_other_settings_are_no_part_of_a_batch():
+    make(planned(changed(FOUR, {"defaults/recipe/lr": 0.2})))
+    (only,) = planned(changed(FOUR, {PAIRS: 5})).nodes["train"].values()
+    assert "0to4-" in only.name
+
+
+def test_an_attack_more_takes_the_scores_of_the_others_over():
+    first = planned(FOUR)
+    make(first)
+    more = planned(changed(FOUR, {"defaults/attacks/entropy": {}}))
+    # The numbers of a method take all attacks together, so that they are computed anew.
+    judged = len(more.cases)
+    assert missing(more) == {"attack": judged, "metrics": judged, "comparisons": 1}
+    known = {node.place["known"] for node in more.nodes["attack"].values()}
+    assert known == {node.outputs["scores"] for node in first.nodes["attack"].values()}
+    other = changed(FOUR, {"defaults/attacks/entropy": {}, "defaults/attacks/kde": {"bandwidth": 0.5}})
+    assert not any("known" in node.place for node in planned(other).nodes["attack"].values())
+
+
+def test_names_do_not_depend_on_what_scores_lie_here():
+    more = changed(FOUR, {"defaults/attacks/entropy": {}})
+    before = planned(more).specs()
+    make(planned(FOUR))
+    assert planned(more).specs() == before

@@ -1,0 +1,26 @@
+"""Small banks that are trained privately."""
+
+import numpy as np
+import torch
+
+from unlearning.bank.bank import Bank
+from unlearning.bank.recipe import Recipe
+from unlearning.bank.streams import Rows
+from unlearning.models import cnn, mlp
+
+
+def perceptron():
+    return mlp.build(mlp.Options(hidden=(7,)), (5,), 3)
+
+
+def convolutional(norm="group"):
+    return cnn.build(cnn.Options(channels=(4, 8), norm=norm, groups=2, mean=(0.5,), std=(0.2,)), (1, 8, 8), 3)
+
+
+def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dtype=torch.float64, **recipe):
+    """A bank on random data, and rows that differ between models with equal seeds having equal rows."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((samples, *shape)), rng.integers(0, 3, samples)
+    rows = Rows(np.stack([np.random.default_rng(seed).permutation(samples)[:k] for seed in seeds]))
+    recipe = Recipe(**{"batch_size": 8, "epochs": 3, "dp": {"epsilon": 8}} | recipe)
+    return Bank.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows

@@ -1,0 +1,64 @@
+"""Attacks on the tokens of language models, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from passage_cases import two
+from unlearning import stats
+from unlearning.adversary import tokens
+from unlearning.adversary.reference import LOGP
+from unlearning.attacks import min_k_plus_plus, neighbourhood, reference, zlib
+
+NO = math.nan
+
+
+def test_min_k_is_the_mean_of_the_lowest_tokens_and_of_one_at_least():
+    logp = np.array([[[-1.0, -5.0, -2.0, -4.0, -3.0], [-1.0, NO, -7.0, NO, NO], [-2.0, NO, NO, NO, NO], [NO] * 5]])
+    assert tokens.lowest(logp, 0.4)[0, :3].tolist() == [-4.5, -7.0, -2.0]
+    assert tokens.lowest(logp, 0.2)[0, :3].tolist() == [-5.0, -7.0, -2.0]
+    assert tokens.lowest(logp, 1.0)[0, :3].tolist() == [-3.0, -4.0, -2.0]
+    assert np.isnan(tokens.lowest(logp, 0.4)[0, 3])
+
+
+def test_all_of_its_tokens_are_the_mean_loss():
+    logp = np.log(np.random.default_rng(0).random((3, 4, 9)))
+    np.testing.assert_allclose(tokens.lowest(logp, 1.0), logp.mean(-1), rtol=1e-12)
+
+
+def test_min_k_plus_plus_standardises_and_survives_certainty():
+    four = np.array([[[[-2.0, -1.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0]]]])
+    assert min_k_plus_plus.standardised(four)[0, 0].tolist() == [-2.0, 0.0]
+
+
+def test_zlib_divides_the_sum_by_the_bytes():
+    four = np.full((1, 2, 3, 4), NO)
+    four[0, 0, :2, LOGP] = -1.0, -2.0
+    ratio = zlib.ratio(four, np.array([[6.0, 5.0]]))
+    assert ratio[0, 0] == -0.5
+    assert np.isnan(ratio[0, 1])
+
+
+def test_the_neighbourhood_is_subtracted():
+    logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
+    assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
+
+
+def test_the_reference_takes_away_what_makes_a_passage_easy_for_all():
+    """log p = difficulty of the passage + 1.5 for members + noise. Against S = 4 other models the score of a member and
+    of another differ by 1.5 with variance 1 + 1/4 each; the loss has the variance of the difficulty besides."""
+    rng, n, d = np.random.default_rng(6), 4000, 1.5
+    difficulty, member = rng.normal(-30, 4, n), np.arange(n) < n // 2
+    own = difficulty + d * member + rng.normal(size=n)
+    others = difficulty + rng.normal(size=(4, n))
+    score = reference.calibrated(two(own[None]), np.zeros(n, int), others.mean(0)[None])[0]
+    np.testing.assert_allclose(score, own - others.mean(0), atol=1e-9)
+
+    def auc(value):
+        return (value[member][:, None] > value[~member]).mean()
+
+    for value, variance in ((score, 1.25), (own, 17)):
+        truth = stats.normal_probability(d / math.sqrt(2 * variance))
+        # The error of an AUC is at most sqrt(1/(4·2000)) on either side; four of them.
+        assert auc(value) == pytest.approx(truth, abs=4 * math.sqrt(0.25 / 2000))

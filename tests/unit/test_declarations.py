@@ -1,0 +1,83 @@
+"""What the metrics declare: the headline from the left, and what perfect unlearning scores where they are compared."""
+
+import math
+
+from unlearning.display import naming
+
+#: Place, head and group of each column; "~": without intervals; "*": left out beside a Q of swapped pairs.
+HEADLINE = """
+1 Q
+2 Q, cross-fitted
+3 IC score
+4 F / F₀ *
+5 F *
+6 final score *
+7 privacy AUC *
+8 efficacy AUC *
+9 median efficacy *
+10 right guesses *
+10 p of one run ~ *
+10 vulnerable ~
+10 protected ~
+11 MIA score ~
+12 accuracy forget ~
+13 accuracy heldout ~
+14 accuracy retain ~
+15 accuracy test ~
+16 perplexity forget ~
+17 perplexity heldout ~
+18 perplexity retain ~
+19 perplexity test ~
+20 PrivLeak, %
+"""
+NO = math.nan
+#: Place, name, what perfect unlearning scores, and which way: 1 more is better, −1 less, 0 only the distance counts.
+COMPARED = [
+    (1, "Q", 1, 1), (2, "Q, extended", 1, 1), (3, "Q, cross-fitted", 1, 1), (4, "MIA score", 0.5, 0),
+    (5, "F / F₀", 1, 1), (6, "final score", NO, 1), (7, "efficacy", NO, -1), (8, "RULI privacy AUC", 0.5, 0),
+    (9, "RULI efficacy AUC", 0.5, 0), (10, "U-LiRA AUC", 0.5, 0), (11, "population AUC", 0.5, 0),
+    (11, "one-run guesses", 0.5, 0), (12, "accuracy gap", 0, 0), (13, "IC score", 1, 1), (13, "relearning", 0, 0),
+    (30, "NLL gap", 0, 0), (31, "PrivLeak", 0, 0), (32, "memorisation gap", 0, 0), (36, "truth ratio KS", NO, -1),
+]  # fmt: skip
+
+
+def test_the_headline_from_the_left():
+    found = [
+        " ".join(filter(None, (str(c.place), c.group, c.head, "" if c.interval else "~", "*" if c.besides else "")))
+        for _, c in naming.columns()
+    ]
+    assert sorted(found) == sorted(HEADLINE.strip().splitlines())
+    assert [int(line.split()[0]) for line in found] == sorted(int(line.split()[0]) for line in found)
+
+
+def test_what_perfect_unlearning_scores_where_metrics_are_compared():
+    found = [
+        (c.place, c.name, c.ideal, 0 if c.two_sided else -1 if c.falling else 1)
+        for quantity in naming.quantities().values()
+        for c in quantity.comparisons
+    ]
+    known = [(place, name, str(float(ideal)), way) for place, name, ideal, way in COMPARED]
+    assert sorted((place, name, str(ideal), way) for place, name, ideal, way in found) == sorted(known)
+
+
+def test_those_that_read_retrained_models_and_shadow_models_are_charged_for_them():
+    both = [(c.name, c.retrained, c.shadows) for one in naming.quantities().values() for c in one.comparisons]
+    assert sorted(name for name, retrained, _ in both if retrained) == [
+        "F / F₀", "NLL gap", "PrivLeak", "RULI efficacy AUC", "accuracy gap", "final score", "memorisation gap",
+        "relearning", "truth ratio KS",
+    ]  # fmt: skip
+    paired = ("swap", "random_splits")
+    assert {name: shadows for name, _, shadows in both if shadows} == {
+        **dict.fromkeys(("Q", "Q, extended", "Q, cross-fitted"), paired),
+        **dict.fromkeys(("RULI privacy AUC", "RULI efficacy AUC", "U-LiRA AUC", "population AUC"), ("ruli",)),
+    }
+
+
+def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
+    assert naming.primary() == [
+        "q", "ic_score", "forgetting_quality_over_null", "privacy_auc", "efficacy_median", "right_guesses"
+    ]  # fmt: skip
+    assert [name for name, one in naming.quantities().items() if one.logarithmic] == [
+        "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
+        "attack_probability", "one_run_p", "forget_quality",
+    ]  # fmt: skip

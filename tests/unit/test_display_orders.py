@@ -1,0 +1,61 @@
+"""What the displays are asked for: JSON that names files of the plan, and a command that can be typed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from unlearning.study import reading
+from unlearning.workflow import parameters, plan
+from unlearning.workflow.edges import edges
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return plan.make(reading.read(yaml.safe_load((ROOT / "config.yaml").read_text())))
+
+
+def test_orders_are_json_and_name_files_of_the_plan(planned):
+    made = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    wanted = [
+        parameters.collect(planned),
+        parameters.cost(planned),
+        parameters.meta(planned),
+        parameters.headline(planned),
+        parameters.report(planned),
+    ]
+    wanted += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
+    wanted += [parameters.figure(planned, name) for name in planned.study.figures]
+    for order in wanted:
+        assert json.loads(json.dumps(order, allow_nan=False)) == order
+        assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
+    for name in planned.study.figures:
+        assert set(parameters.figure_files(planned, name)) <= made
+    assert set(parameters.metrics(planned)) | set(parameters.logits(planned)) <= made
+
+
+def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert parameters.report(planned)["command"] == "snakemake --cores 1"
+    near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
+    command = parameters.report(planned, [str(near), far])["command"]
+    assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
+
+
+def test_an_order_speaks_of_the_scenarios_it_shows_only(planned):
+    for name, wish in planned.study.tables.items():
+        assert {one["scenario"] for one in parameters.table(planned, name)["cases"]} == set(wish.scenarios)
+
+
+def test_the_stages_are_linked_as_the_nodes_are(planned):
+    found = edges(planned)
+    assert ["splits", "train"] in found
+    assert ["train", "unlearn"] in found
+    assert ["data", "train"] not in found  # every batch gets its data by way of its splits
+    back = [[a, b] for a, b in found if list(planned.nodes).index(a) >= list(planned.nodes).index(b)]
+    # A verdict on samples decides who forgets what, and a request is made to what an earlier one left.
+    assert sorted(back) == [["selection", "splits"], ["unlearn", "unlearn"]]

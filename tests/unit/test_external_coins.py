@@ -1,0 +1,56 @@
+"""Logits from elsewhere of a single model: it is audited by the coins that chose its canaries."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from external_cases import CLASSES, answers, number, planned, reason, run, save, world
+from unlearning import stats
+
+
+def coins(folder, *, pairs=60, models=1, trace=2.0, seed=0):
+    """Nothing but target/: canaries, each pair with a coin for every model, and what models say of them."""
+    rng = np.random.default_rng(seed)
+    y, heads = rng.integers(CLASSES, size=2 * pairs), rng.integers(2, size=(models, pairs))
+    forget = np.stack([heads == 0, heads == 1], axis=-1).reshape(models, -1)
+    logits = answers(rng, y, forget, forget, memory=0, trace=trace)
+    pair = np.repeat(np.arange(pairs), 2)
+    save(folder, logits=logits, labels=y, forget=forget, heldout=~forget, pair=pair)
+    return logits, y, forget
+
+
+def test_a_single_model_is_audited_by_its_coins(here):
+    logits, y, forget = coins(here / "logits" / "target")
+    (rows,) = run(planned()).values()
+    phi = stats.phi(logits=logits, y=y)[0].reshape(-1, 2)
+    right = int((phi[:, 0] > phi[:, 1])[forget[0, ::2]].sum() + (phi[:, 1] > phi[:, 0])[forget[0, 1::2]].sum())
+    for setting in ("", "model=0"):
+        assert number(rows, "right_guesses", "phi", setting) == right / 60
+        assert number(rows, "one_run_p", "phi", setting) == pytest.approx(binom.sf(right - 1, 60, 0.5))
+
+
+def test_a_model_without_a_trace_is_not_told_by_its_coins(here):
+    coins(here / "logits" / "target", models=5, pairs=400, trace=0.0)
+    (rows,) = run(planned()).values()
+    (share,) = [r for r in rows if (r["metric"], r["attack"], r["setting"]) == ("right_guesses", "phi", "")]
+    assert share["n"] == 2000
+    assert share["ci_low"] <= 0.5 <= share["ci_high"]
+
+
+def test_without_canaries_only_swapped_pairs_are_coins(here):
+    coins(here / "logits" / "target")
+    (here / "logits" / "target" / "pair.npy").unlink()
+    (rows,) = run(planned()).values()
+    assert reason(rows, "one_run_p", "phi") == "there is no pair.npy that says which canaries a coin chose from"
+    world(here / "swapped")
+    rows = run(planned(path="swapped"), "mine")["mine"]
+    assert number(rows, "right_guesses", "phi", "model=0") > 0
+
+
+def test_a_pair_that_no_coin_decided_is_named(here):
+    coins(here / "logits" / "target")
+    np.save(here / "logits" / "target" / "pair.npy", np.roll(np.repeat(np.arange(60), 2), 1))
+    with pytest.raises(
+        ValueError, match=r"target/pair\.npy: pair has pair \d+, of which model 0 forgot \d samples in pl"
+    ):
+        run(planned())

@@ -1,0 +1,130 @@
+"""Logits from elsewhere in a study: what is planned, what is computed again, and what is refused."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, reason, run, save, world
+from unlearning.adversary import external_case, scoring
+from unlearning.study import reading, schema
+from unlearning.study.messages import StudyError
+
+
+def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refused(here):
+    save("logits/target", **GOOD)
+    found = reading.read(config()).scenarios[0]
+    assert list(found.methods) == ["mine"]
+    for field, value in (("model", {"name": "mlp"}), ("data", {"name": "digits"}), ("recipe", {"epochs": 3})):
+        wrong = config()
+        wrong["scenarios"]["audit"][field] = value
+        with pytest.raises(StudyError, match=f"audit.{field}: has no effect"):
+            reading.read(wrong)
+    shared = config()
+    shared["defaults"] = {"model": {"name": "mlp"}, "data": {"name": "digits"}}
+    assert reading.read(shared).scenarios[0] == found
+    wrong = config()
+    wrong["scenarios"]["audit"]["methods"] = {"mine": {"lr": 0.1}}
+    with pytest.raises(StudyError, match=r"methods\.mine: must have no options"):
+        reading.read(wrong)
+
+
+def names(found):
+    return {stage: set(nodes) for stage, nodes in found.nodes.items() if nodes}
+
+
+def test_the_content_of_the_files_counts_and_their_place_does_not(here):
+    world(here / "logits", methods=("one", "two"), trace=(0.0, 1.0))
+    before = names(planned(("one", "two")))
+    shutil.copytree("logits", "elsewhere")
+    assert names(planned(("one", "two"), path="elsewhere")) == before
+    logits = np.load("logits/one/target/logits.npy")
+    logits[0, 0, 0] += 1
+    np.save("logits/one/target/logits.npy", logits)
+    after = names(planned(("one", "two")))
+    gone = {stage: {name.rsplit("-", 1)[0] for name in before[stage] - after[stage]} for stage in before}
+    own = {"external-one"}
+    assert gone == {"external": {"external-one-target"}, "attack": own, "metrics": own, "comparisons": {"external"}}
+
+
+def test_populations_that_attacks_do_not_read_leave_the_scores_as_they_are(here):
+    world(here / "logits")
+    before = names(planned())
+    shutil.rmtree("logits/retrain")
+    after = names(planned())
+    assert after["attack"] < before["attack"]
+    assert not {n for n in after["metrics"] if "mine" in n} & before["metrics"]
+
+
+def test_a_file_that_changed_since_it_was_planned_is_refused(here):
+    world(here / "logits")
+    found = planned()
+    save("logits", labels=np.zeros(200, int))
+    with pytest.raises(ValueError, match=r"labels\.npy: this file has changed"):
+        run(found)
+
+
+BLOCKED = """
+import sys
+
+class Block:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchvision", "opacus", "transformers"):
+            raise ImportError(f"{name} is not to be imported here")
+
+sys.meta_path.insert(0, Block())
+sys.path[:0] = sys.argv[1:]
+from external_cases import planned, run
+rows = run(planned(("mine",), ["confidence", "kde", "shadow", "lira"]), "mine")
+assert len(rows["mine"]) > 20
+assert "torch" not in sys.modules
+"""
+
+
+def test_torch_is_not_needed(here):
+    world(here / "logits")
+    scripts = Path(schema.__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, scripts, Path(__file__).parent], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_attack_that_fails_is_a_result_about_that_attack_only(here):
+    world(here / "logits")
+    Path("odd.py").write_text(
+        "from unlearning.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
+        "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
+    )
+    asked = config()
+    asked["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
+    from unlearning.workflow import plan
+
+    rows = run(plan.make(reading.read(asked)), "mine")["mine"]
+    assert reason(rows, "failed", "odd", "raised=attack") == "odd.py line 9, in score: ValueError: odd"
+    assert number(rows, "auc", "correctness/unlearned") > 0
+
+
+def test_shadow_models_of_other_samples_are_never_matched_by_column(here):
+    made = world(here / "logits")
+    y, masks = made["labels"], made["mine/target"][1:]
+    asked = (masks[1] | (masks[0].any(0) & ~masks[0])).any(0)
+    train, forget = memberships(np.random.default_rng(5), samples=200, high=90, pairs=16)
+    shadow = answers(np.random.default_rng(6), y, train, forget, memory=3, trace=1)
+    columns = {}
+    for labels in (y, (y + 1) % CLASSES):
+        save("logits/mine/shadow", logits=shadow, train=train, forget=forget, labels=labels)
+        found = planned(attacks=["kde"])
+        run(found, "mine")
+        node = next(n for n in found.nodes["attack"].values() if "mine" in n.name)
+        case = external_case.ExternalCase.of(node.settings["populations"], node.inputs["populations"])
+        columns[bool((labels == y).all())] = external_case.references(case, scoring.asked(case))["unlearned"].y.shape[
+            -1
+        ]
+    known = (forget | (train.any(0) & ~train)).any(0).sum()
+    assert columns == {True: asked.sum(), False: known}
+    assert known > asked.sum()

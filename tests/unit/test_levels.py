@@ -1,0 +1,53 @@
+"""Levels of language models and their perplexity: closed forms and the coverage of the intervals."""
+
+import math
+
+import numpy as np
+import pytest
+
+from unlearning import stats
+from unlearning.metrics import perplexity
+from unlearning.metrics._text import nll
+from unlearning.stats import levels
+
+
+def test_nll_and_perplexity_of_a_uniform_model():
+    p = 1 / 50
+    logits = np.zeros((2, 3, 2), np.float32)
+    logits[..., 0] = math.log(p / (1 - p))
+    np.testing.assert_allclose(nll(logits), math.log(50), rtol=1e-6)
+    mean = stats.Estimate(math.log(50), math.log(40), math.log(60), 7, "")
+    found = perplexity.exponential(mean)
+    np.testing.assert_allclose([found.value, found.low, found.high], [50, 40, 60])
+    with pytest.raises(ValueError, match="5 classes"):
+        nll(np.zeros((1, 2, 5)))
+
+
+def test_a_level_is_the_mean_of_means_and_its_variance_the_textbooks_for_one_model():
+    rng = np.random.default_rng(1)
+    value = rng.normal(3, 2, (1, 40))
+    found = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
+    assert found.value == pytest.approx(value.mean(), abs=1e-12)
+    assert found.n == 40
+    error = value.std(ddof=1) / math.sqrt(40)
+    assert 1.96 * error < found.high - found.value < 2.2 * error
+    assert "one model" in found.note
+
+
+def test_intervals_of_levels_cover_when_samples_and_models_vary():
+    """Samples and models each add their own; 400 studies of 6 models and 30 samples."""
+    rng, inside, studies = np.random.default_rng(2), 0, 400
+    for _ in range(studies):
+        value = 5 + rng.normal(size=(1, 30)) + 0.3 * rng.normal(size=(6, 1)) + 0.5 * rng.normal(size=(6, 30))
+        found = levels.level(
+            value=value, rows=np.ones((6, 30), bool), split=np.zeros(6, int), block=np.zeros(6, int)
+        )  # fmt: skip
+        inside += found.low <= 5 <= found.high
+    # Binomial with .95: four standard errors are .044.
+    assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
+
+
+def test_two_rows_are_needed():
+    rows = np.zeros((2, 3), bool)
+    rows[:, 0] = True
+    assert levels.level(value=np.ones((2, 3)), rows=rows, split=np.arange(2), block=np.zeros(2, int)).n == 0

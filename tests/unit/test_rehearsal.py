@@ -1,0 +1,107 @@
+"""A user's own model is built, trained on one batch and asked before anything is made; a fault is one sentence."""
+
+from pathlib import Path
+
+import pytest
+import sklearn.datasets  # noqa: F401 (as below)
+
+import unlearning.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
+from unlearning.workflow import plan, rehearsal
+
+STUDY = {
+    "study": "own",
+    "scenarios": {
+        "noisy": {
+            "data": {"name": "digits", "test_size": 100, "size": 240}, "model": {"name": "mine", "file": "mine.py"},
+            "protocol": {"name": "swap", "pairs": 2}, "methods": ["none", "retrain"], "attacks": ["random"],
+        }
+    },
+}  # fmt: skip
+FILE = """from unlearning.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+def build({arguments}):
+    from torch import nn
+
+    class Mine(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = nn.Linear(64, classes)
+            self.head = {head}
+
+        def forward(self, x):
+            return {answer}
+
+    return {model}
+"""
+WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "self.last(x)", "model": "Mine()"}
+HEAD = 'mine.py: build must give the model an attribute model.head, the name of its last layer in a text such as "fc"; '
+WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+
+
+def tried(**parts: str) -> list[str]:
+    Path("mine.py").write_text(FILE.format(**{**WHOLE, **parts}))
+    return rehearsal.models(plan.make(reading.read(STUDY)))
+
+
+def test_a_sound_model_is_tried_and_nothing_is_left_behind():
+    assert tried() == ["mine.py"]
+    assert [path.name for path in Path().iterdir()] == ["mine.py"]
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "sentence"),
+    [
+        ("head", "None", f"{HEAD}found None"),
+        ("head", '"fc"', f"{HEAD}found 'fc', which is none of its layers"),
+        ("head", "self.last", f"{HEAD}found Linear"),
+        ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
+        ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),
+        (
+            "model",
+            "nn.Flatten()",
+            "mine.py: the model that build returned has no parameters, so that nothing is learned",
+        ),
+        ("model", "[][3]", "mine.py line 20, in build: IndexError: list index out of range"),
+        (
+            "answer",
+            "[][3]",
+            f"mine.py line 18, in forward: IndexError: list index out of range ({WANTED})",
+        ),
+        ("answer", "self.last(x)[:, :5]", f"mine.py: {WANTED}; it answered Tensor of torch.float32 with shape (2, 5)"),
+        ("answer", "self.last(x) > 0", f"mine.py: {WANTED}; it answered Tensor of torch.bool with shape (2, 10)"),
+        ("answer", "self.last(x), x", f"mine.py: {WANTED}; it answered tuple"),
+        ("answer", "{'logits': self.last(x)}", f"mine.py: {WANTED}; it answered dict"),
+        ("answer", "print()", f"mine.py: {WANTED}; it answered None"),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said_with_scenario_file_and_expectation(part, wrong, sentence):
+    with pytest.raises(ValueError, match="mine") as told:
+        tried(**{part: wrong})
+    assert str(told.value) == f"scenarios.noisy.model: {sentence}"
+
+
+@pytest.mark.parametrize("answer", ["self.last(x).detach()", "self.last(x) if not self.training else [][3]"])
+def test_a_model_that_cannot_be_trained_is_told_before_training(answer):
+    with pytest.raises(ValueError, match=r"^scenarios\.noisy\.model: mine\.py") as told:
+        tried(answer=answer)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("arguments", ["shape, options, classes", "options, classes, shape", "shape, classes"])
+def test_arguments_in_another_order_are_told_by_reading_the_file(arguments):
+    wanted = r"build must take \(options, shape, classes\) in this order"
+    with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {wanted}, found \({arguments}\)"):
+        tried(arguments=arguments)
