@@ -161,7 +161,7 @@ def plain(written: list[str], said: list[str]) -> tuple[float, float]:
 
 def test_rouge_is_that_of_a_plain_implementation():
     """On words that no stemmer changes; stems by hand."""
-    rng, words = np.random.default_rng(0), [w for w in WORDS if len(w) <= 4 and w.isascii()]
+    rng, words = np.random.default_rng(0), [w for w in WORDS if len(w) <= 4 and w.isascii() and w[-1] != "s"]
     for _ in range(60):
         a, b = (rng.choice(words, rng.integers(1, 12)).tolist() for _ in range(2))
         assert _answers.rouge_l(" ".join(a), " ".join(b)) == pytest.approx(plain(a, b), abs=1e-12)
@@ -263,7 +263,7 @@ def choices(rng, known, models=4, samples=60, number=4):
 
     def logits():
         logp = -1 - rng.random((models, rows))
-        logp[:, :samples] += 5 * (rng.random((models, samples)) < known) - 0.0
+        logp[:, :samples] += 5 * (rng.random((models, samples)) < known)
         return two(np.minimum(logp, -1e-3)).astype(np.float32)
 
     own, other = logits(), logits()

@@ -130,13 +130,16 @@ def test_privleak_by_hand():
         privleak.leak(half, all_above, forget, ~forget, **groups(1))
 
 
-def test_intervals_of_privleak_cover():
-    """d = .5 between the sides gives an AUC of Φ(d/√2), retrained models .5; 300 studies."""
+@pytest.mark.parametrize("d", [0.5, 0.0])
+def test_intervals_of_privleak_cover(d):
+    """d between the sides gives an AUC of Φ(d/√2), retrained models .5, so that another retrained population (d = 0)
+    reads 0; 300 studies."""
     rng, inside, studies = np.random.default_rng(4), 0, 300
-    auc = stats.normal_probability(0.5 / math.sqrt(2))
+    auc = stats.normal_probability(d / math.sqrt(2))
     truth = 100 * ((1 - auc) / 0.5 - 1)
+    assert truth == pytest.approx(0) if d == 0 else truth < -20
     for _ in range(studies):
-        both = [drawn(rng, 4, 80, shift) for shift in (0.5, 0.0)]
+        both = [drawn(rng, 4, 80, shift) for shift in (d, 0.0)]
         forget = both[0][1]
         found = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
         inside += found.low <= truth <= found.high
