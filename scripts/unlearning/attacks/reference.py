@@ -16,7 +16,13 @@ class Options(Settings):
 
 def score(logits, y, reference, options, rng, reference_logp):
     """Score: log p of the label, of a language model the mean over scored tokens, minus the mean of it over the
-    adversary's models that never saw the sample; decision: at or above the threshold learned on the reference."""
+    adversary's models that never saw the sample; decision: at or above the threshold learned on the reference.
+    Raises ValueError where no sample that a shadow model never saw was missed by another one too."""
+    if reference.member.any() and not reference.nonmember.any():
+        raise ValueError(
+            "reference.nonmember is empty: what one shadow model never saw, all others did; "
+            "set shadow_models_per_split: 2"
+        )
     value = calibrated(logits, y, reference_logp)
     known = calibrated(reference.logits, reference.y, reference.reference_logp)
     return of_tokens.thresholded(value, known, logits, y, reference)
