@@ -47,6 +47,14 @@ def test_intervals_of_levels_cover_when_samples_and_models_vary():
     assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044
 
 
+def test_an_interval_ends_where_the_mean_cannot_be():
+    one = levels.per_model(value=np.array([[0.0, 0, 0, 1.0]]), weight=np.ones((1, 4)))
+    groups = {"split": np.zeros(1, int), "block": np.zeros(1, int), "n": 4}
+    free, cut = levels.of(one, **groups), levels.of(one, **groups, bounds=(0, 1))
+    assert free.low < 0 < free.high < 1
+    assert (cut.low, cut.value, cut.high) == (0, free.value, free.high)
+
+
 def test_two_rows_are_needed():
     rows = np.zeros((2, 3), bool)
     rows[:, 0] = True

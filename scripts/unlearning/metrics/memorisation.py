@@ -60,7 +60,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
                 continue
             for name, value in own.items():
                 level = _part(value[models], weight)
-                estimate = levels.of(level, **groups, n=columns)
+                estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
                 found.append(row(metric=name, setting=f"role={role}", estimate=estimate))
                 if other is not None:
                     apart = crossed.difference(level, _part(other[name][models], weight))

@@ -50,7 +50,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
                 continue
             n, setting = int(weight.any(0).sum()), f"role={role}"
             part = _part(own[models], weight)
-            found.append(row(metric="choice_accuracy", setting=setting, estimate=levels.of(part, **groups, n=n)))
+            estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
+            found.append(row(metric="choice_accuracy", setting=setting, estimate=estimate))
             guess = float((weight * chance).sum() / weight.sum())
             found.append(row(metric="choice_chance", setting=setting, estimate=Estimate(guess, guess, guess, n, "")))
             if other is not None:

@@ -57,7 +57,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
             n, setting = int(weight.any(0).sum()), f"role={role}"
             parts = [_part(own[some, :, which], weight) for which in (0, 1)]
             for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
-                found.append(row(metric=name, setting=setting, estimate=levels.of(part, **groups, n=n)))
+                estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
+                found.append(row(metric=name, setting=setting, estimate=estimate))
             if other is not None:
                 apart = crossed.difference(parts[0], _part(other[some, :, 0], weight))
                 found.append(row(metric="rouge_gap", setting=setting, estimate=levels.of(apart, **groups, n=n)))

@@ -1,5 +1,7 @@
 """Model utility of TOFU (Maini et al. 2024): what a language model is worth on what it was not asked to forget."""
 
+import math
+
 import numpy as np
 from pydantic import Field
 
@@ -7,7 +9,7 @@ from unlearning.adversary.case import Case, views_logp
 from unlearning.metrics import _answers, _text, row, truth_ratio
 from unlearning.plugins.declarations import Quantity
 from unlearning.plugins.settings import Settings
-from unlearning.stats import crossed, levels
+from unlearning.stats import Estimate, crossed, levels
 
 #: The models say by themselves what follows a question.
 NEEDS = "generations"
@@ -57,7 +59,10 @@ def rows(case: Case, settings: dict) -> list[dict]:
             for (value, _), mask in zip(terms, masks, strict=True)
         ]
         n = int(np.any(masks, axis=(0, 1)).sum())
-        whole = levels.of(harmonic(parts), split=member.split[some], block=member.block[some], n=n)
+        mean, groups = harmonic(parts), {"split": member.split[some], "block": member.block[some]}
+        whole = levels.of(mean, **groups, n=n, bounds=(0, 1))
+        if (mean.value == 0).any():  # the harmonic mean has no slope there
+            whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
         return [row(metric="model_utility", estimate=whole)]
 
     return list(_text.each(case, read))

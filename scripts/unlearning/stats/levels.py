@@ -1,4 +1,6 @@
-"""Means over models of means over samples of quantities without bounds, such as losses in nats."""
+"""Means over models of means over samples, of losses in nats for example."""
+
+import math
 
 import numpy as np
 
@@ -33,10 +35,20 @@ def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.n
     return of(one, split=split[have], block=block[have], n=int(columns.sum()))
 
 
-def of(one: crossed.PerModel, *, split: np.ndarray, block: np.ndarray, n: int, note: str = "") -> Estimate:
-    """The mean over models of a statistic of each, with its interval; ``n`` goes into the result."""
+def of(
+    one: crossed.PerModel,
+    *,
+    split: np.ndarray,
+    block: np.ndarray,
+    n: int,
+    note: str = "",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
+    ``n`` goes into the result."""
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reduced = crossed.combine([one], split=group.reshape(-1))
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
-    return Estimate(value, value - half, value + half, n, crossed.annotated(reading, note))
+    low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
+    return Estimate(value, low, high, n, crossed.annotated(reading, note))

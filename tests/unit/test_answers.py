@@ -1,0 +1,216 @@
+"""Metrics of answers: ROUGE-L against a plain implementation, multiple choice and model utility by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from passage_cases import member, two
+from unlearning import stats
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.generations import Generations, asked
+from unlearning.data import _tokens, question_answer
+from unlearning.metrics import _answers, multiple_choice, rouge, utility
+from unlearning.metrics._text import nll
+
+TEXT = "the author of this book was born in a small town and wrote about cats and dogs ran running cat 7 élan"
+WORDS = TEXT.split()
+
+
+# ---------------------------------------------------------------- ROUGE-L
+
+
+def plain(written: list[str], said: list[str]) -> tuple[float, float]:
+    """Recall and F1 of the longest common subsequence, by the textbook's recursion."""
+    table = np.zeros((len(written) + 1, len(said) + 1), int)
+    for i, a in enumerate(written):
+        for j, b in enumerate(said):
+            table[i + 1, j + 1] = table[i, j] + 1 if a == b else max(table[i, j + 1], table[i + 1, j])
+    common = int(table[-1, -1])
+    return common / len(written), 2 * common / (len(written) + len(said))
+
+
+def test_rouge_is_that_of_a_plain_implementation():
+    """On words that no stemmer changes; stems by hand."""
+    rng, words = np.random.default_rng(0), [w for w in WORDS if len(w) <= 4 and w.isascii() and w[-1] != "s"]
+    for _ in range(60):
+        a, b = (rng.choice(words, rng.integers(1, 12)).tolist() for _ in range(2))
+        assert _answers.rouge_l(" ".join(a), " ".join(b)) == pytest.approx(plain(a, b), abs=1e-12)
+    assert _answers.rouge_l("the cat is running.", "Cats ran, and run the cat") == pytest.approx(
+        plain(["the", "cat", "is", "run"], ["cat", "ran", "and", "run", "the", "cat"])
+    )
+    assert _answers.rouge_l("one two", "") == (0, 0)
+
+
+def text(row) -> str:
+    return " ".join(WORDS[i] for i in row)
+
+
+@pytest.fixture
+def case(tmp_path):
+    """20 samples of a prompt and six words each; three models that say the first 6, 3 and 0 of them, retrained 3."""
+    tokenizer = _tokens.trained([" ".join(WORDS)], 300)
+    rng = np.random.default_rng(0)
+    plain_words = [i for i, w in enumerate(WORDS) if len(w) <= 4 and w.isascii() and w not in ("a", "7")]
+    words = np.stack([rng.choice(plain_words, 6, replace=False) for _ in range(20)])
+    answers = [_tokens.encoded(tokenizer, [text(row)])[0] for row in words]
+    length = 3 + max(map(len, answers))
+    x = _tokens.padded([np.concatenate([~np.full(3, 5, np.int32), a]) for a in answers], length)
+    memberships = member()
+    part = (np.arange(20) >= 16).astype(np.uint8)
+    index = asked(memberships, part, 4)
+
+    def written(name, correct):
+        tokens = np.full((*index.shape, length), -1, np.int32)
+        for model, keep in enumerate(correct):
+            for place, sample in enumerate(index[model]):
+                said = _tokens.encoded(tokenizer, [" ".join([text(words[sample][:keep]), "xyz " * (6 - keep)])])[0]
+                tokens[model, place, : min(len(said), length)] = said[:length]
+        Generations(tokens, index).write(tmp_path / name)
+        return [str(tmp_path / name)]
+
+    data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part,
+                           tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
+    return SimpleNamespace(
+        data=data, membership=memberships, target=np.ones(3, bool), generated_files=written("own.npz", (6, 3, 0)),
+        compared_generated_files=written("retrained.npz", (3, 3, 3)),
+    )  # fmt: skip
+
+
+def by_name(rows):
+    return {(row["metric"], row["setting"]): row for row in rows}
+
+
+def test_rouge_of_models_that_say_a_known_part(case):
+    found = by_name(rouge.rows(case, {}))
+    for role, n in (("forget", 4), ("heldout", 4), ("retain", None), ("test", 4)):
+        assert found["rouge_recall", f"role={role}"]["value"] == pytest.approx(0.5, abs=1e-9)
+        assert found["rouge_gap", f"role={role}"]["value"] == pytest.approx(0, abs=1e-9)
+        if n:
+            assert found["rouge_recall", f"role={role}"]["n"] == n
+    every = _answers.overlap(case, case.generated_files)
+    assert np.nanmean(every[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
+    assert np.isnan(every).any(), "of what is kept only some is asked"
+    case.data.tokenizer = None
+    with pytest.raises(ValueError, match="hold no tokenizer"):
+        rouge.rows(case, {})
+
+
+def test_models_compared_with_themselves_have_no_gap(case):
+    case.compared_generated_files = case.generated_files
+    found = by_name(rouge.rows(case, {}))["rouge_gap", "role=forget"]
+    assert found["value"] == pytest.approx(0, abs=1e-12)
+    assert found["ci_low"] <= 0 <= found["ci_high"]
+
+
+# ---------------------------------------------------------------- multiple choice
+
+
+def test_choices_by_hand():
+    """Rows 4 … 7 are wrong answers; a tie of two is half of a right one."""
+    logp = np.log(np.array([[0.5, 0.2, 0.3, 0.1, 0.4, 0.3, 0.3, 0.1]]))
+    wrong = np.array([[4, 7], [5, -1], [6, -1], [-1, -1], *[[-1, -1]] * 4])
+    found = multiple_choice.right(two(logp), wrong)[0]
+    np.testing.assert_array_equal(found[:4], [1, 0, 0.5, np.nan])
+    uniform = multiple_choice.right(two(np.full((1, 8), -2.0)), wrong)[0]
+    np.testing.assert_allclose(uniform[:3], [1 / 3, 1 / 2, 1 / 2])
+
+
+def choices(rng, known, models=4, samples=60, number=4):
+    """A case of ``number`` choices: models know a sample with the chance ``known`` and guess otherwise."""
+    rows = samples * number
+    wrong = np.full((rows, number - 1), -1)
+    wrong[:samples] = samples + np.arange(samples * (number - 1)).reshape(samples, -1)
+    forget = np.zeros((models, rows), bool)
+    forget[:, :samples] = True
+    nothing = np.zeros_like(forget)
+    memberships = Membership(forget.copy(), forget, nothing, seed=np.arange(models), split=np.zeros(models, int),
+                             block=np.zeros(models, int), shadow=np.zeros(models, bool))  # fmt: skip
+
+    def logits():
+        logp = -1 - rng.random((models, rows))
+        logp[:, :samples] += 5 * (rng.random((models, samples)) < known)
+        return two(np.minimum(logp, -1e-3)).astype(np.float32)
+
+    own, other = logits(), logits()
+    data = SimpleNamespace(part=np.zeros(rows, np.uint8), views=lambda kind: wrong, y=np.zeros(rows, int))
+    return SimpleNamespace(
+        data=data, membership=memberships, target=np.ones(models, bool), unlearned=own, unlearned_files=["own"],
+        retrained_files=["other"], compared=other, answers=lambda files: SimpleNamespace(logits=other),
+    )  # fmt: skip
+
+
+def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known():
+    """known + (1 − known)/4, in 200 simulated studies each; as often within the intervals as these promise."""
+    rng = np.random.default_rng(1)
+    for known in (0.0, 0.6):
+        truth, inside = known + (1 - known) / 4, {"choice_accuracy": 0, "choice_gap": 0}
+        values = []
+        for _ in range(200):
+            found = by_name(multiple_choice.rows(choices(rng, known), {}))
+            assert found["choice_chance", "role=forget"]["value"] == 0.25
+            values.append(found["choice_accuracy", "role=forget"]["value"])
+            for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
+                row = found[name, "role=forget"]
+                inside[name] += row["ci_low"] <= right <= row["ci_high"]
+        # 200 means of 240 answers: four standard errors; four of a binomial with .95 are .062.
+        assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / 200))
+        assert min(inside.values()) / 200 >= 0.95 - 0.062
+
+
+def test_choices_come_from_a_column_and_the_number_of_the_right_one():
+    options = question_answer.Options(path="x", choices="choices")
+    row = {"question": "Which?", "choices": ["a", "b", "c"], "answer": 1}
+    (found,) = question_answer.checked(options, iter([row]), "f.jsonl")
+    assert (found["answer"], found["perturbed_answer"]) == ("b", ["a", "c"])
+    for change, message in (
+        ({"choices": ["a"]}, "f.jsonl: row 1 has no list of two texts or more in the column 'choices'"),
+        ({"answer": 3}, "f.jsonl: row 1: the column 'answer' must be a number from 0 to 2"),
+        ({"answer": "b"}, "must be a number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            list(question_answer.checked(options, iter([{**row, **change}]), "f.jsonl"))
+
+
+# ---------------------------------------------------------------- utility
+
+
+def test_the_harmonic_mean_and_its_derivative():
+    rng = np.random.default_rng(2)
+    value = rng.uniform(0.1, 1, (6, 5))
+    parts = [stats.crossed.PerModel(v, rng.normal(size=(5, 8)), np.zeros((5, 2))) for v in value]
+    found = utility.harmonic(parts)
+    np.testing.assert_allclose(found.value, 6 / (1 / value).sum(0))
+    step = 1e-6
+    moved = [stats.crossed.PerModel(p.value + step * p.influence[:, 3], p.influence, p.imagined) for p in parts]
+    slope = (utility.harmonic(moved).value - found.value) / step
+    np.testing.assert_allclose(found.influence[:, 3], slope, rtol=1e-4)
+    parts[2] = stats.crossed.PerModel(np.zeros(5), *(parts[2].influence, parts[2].imagined))
+    assert not utility.harmonic(parts).value.any()
+
+
+def test_utility_by_hand(case):
+    """p̄ = .5 of every answer and .25 of its two wrong ones: p̄ .5, in the test part .5/(.5 + .5), R = .5; ROUGE 1, .5
+    and 0 of the three models."""
+    wrong = np.stack([np.arange(20, 40), np.arange(40, 60)], 1)
+    logp = np.log(np.r_[np.full(20, 0.5), np.full(40, 0.25)])
+    wide = np.full((60, 2), -1)
+    wide[:20] = wrong
+    case.data.views = lambda kind: wide if kind == "perturbed" else np.full((60, 0), -1)
+    case.data.part = np.r_[case.data.part, np.full(40, 2, np.uint8)]
+    case.data.x, case.data.y = np.concatenate([case.data.x] * 3), np.zeros(60, int)
+    case.unlearned = np.tile(two(logp)[None], (3, 1, 1))
+    old = case.membership
+    pad = [np.pad(getattr(old, name), ((0, 0), (0, 40))) for name in ("train", "forget", "heldout")]
+    case.membership = Membership(*pad, seed=old.seed, split=np.zeros(3, int), block=np.zeros(3, int),
+                                 shadow=old.shadow)  # fmt: skip
+    np.testing.assert_allclose(nll(case.unlearned)[0, :20], np.log(2), rtol=1e-6)
+    (found,) = utility.rows(case, {})
+    per_model = [6 / (4 / 0.5 + 2 / r) if r else 0 for r in (1, 0.5, 0)]
+    assert found["value"] == pytest.approx(np.mean(per_model), rel=1e-6)
+    assert found["n"] == 12
+    assert np.isnan([found["ci_low"], found["ci_high"]]).all(), "one model has no word right"
+    assert "a term is 0" in found["note"]
+    case.data.views = lambda kind: np.full((60, 0), -1)
+    with pytest.raises(ValueError, match="utility needs perturbed answers"):
+        utility.rows(case, {})
