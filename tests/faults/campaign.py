@@ -3,6 +3,7 @@
     python tests/faults/campaign.py flips --results results --tries 10000
     python tests/faults/campaign.py studies --study config.yaml --tries 5000
     python tests/faults/campaign.py kills --work /tmp/kills --tries 100
+    python tests/faults/campaign.py cluster --work /tmp/cluster --tries 24
     python tests/faults/campaign.py surroundings --work /tmp/surroundings --tries 17
     python tests/faults/campaign.py publish kills.jsonl studies.jsonl --to resources/measured/faults
 
@@ -11,6 +12,7 @@ stand there are not made again, so that a campaign may be interrupted.
 """
 
 import argparse
+import atexit
 import json
 import sys
 from collections import Counter
@@ -24,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import numpy as np
 
+import cluster_ends
 import flips
 import kills
 import studies
@@ -65,13 +68,22 @@ def ended(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tup
     return lambda rng, number: kills.attempt(place, whole, rng, number)
 
 
+def submitted(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
+    """A try of a run on a SLURM of its own that is disturbed."""
+    place, whole = _whole(asked)
+    cluster = cluster_ends.Cluster()
+    atexit.register(cluster.stop)
+    cluster.start()
+    return lambda rng, number: cluster_ends.attempt(place, cluster, whole, rng, number)
+
+
 def troubled(asked: argparse.Namespace) -> Callable[[np.random.Generator, int], tuple[str, str]]:
     """A try of a run where something is amiss; all kinds take turns."""
     place, whole = _whole(asked)
     return lambda rng, number: surroundings.attempt(place, whole, number)
 
 
-CAMPAIGNS = {"flips": flipped, "studies": damaged, "kills": ended, "surroundings": troubled}
+CAMPAIGNS = {"flips": flipped, "studies": damaged, "kills": ended, "cluster": submitted, "surroundings": troubled}
 
 
 def run(asked: argparse.Namespace) -> list[dict]:

@@ -11,7 +11,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workplace import Workplace
+
 GPUS = 2
+#: Seconds between looks at the queue; jobs here take less, and the files of this machine are seen at once.
+IMPATIENT = ("--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "5")
 #: Seconds until something that a healthy cluster does at once counts as never.
 PATIENCE = 180
 
@@ -126,6 +130,13 @@ class Cluster:
         for daemon in self.daemons.values():
             daemon.wait(PATIENCE)
         shutil.rmtree(self.root)
+
+    def submit(self, place: Workplace, **how) -> subprocess.Popen:
+        """Start Snakemake by the shipped profile, as a user of the cluster starts it; ``how`` as Popen takes it."""
+        command = [part for part in place.command() if part not in ("--cores", "2")]
+        command += ["--workflow-profile", str(place.tree / "profiles/slurm"), *IMPATIENT]
+        kept = {name: value for name, value in place.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
+        return subprocess.Popen(command, env={**kept, **self.environment}, cwd=place.folder, **how)
 
     def call(self, *command: str, check: bool = True) -> str:
         """What a command says on its standard output. Fails the test if it fails and ``check``."""

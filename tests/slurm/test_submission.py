@@ -5,7 +5,6 @@ The cluster's partitions have the names that the profile has; nothing else in it
 
 import copy
 import shutil
-import subprocess
 from collections import Counter
 from contextlib import contextmanager
 from datetime import datetime
@@ -38,8 +37,6 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     bank.fit(Stream(retain), optimiser=options, epochs=1, purpose="patient")
 '''
 
-#: Seconds between looks at the queue; jobs here take less, and the files of this machine are seen at once.
-IMPATIENT = ("--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "5")
 #: What one job asks for in its first attempt: partition, GPUs, memory in MB, minutes.
 ASKED = {
     "rule_data": ("cpu", 0, 4000, 30),
@@ -54,14 +51,9 @@ ASKED = {
 @contextmanager
 def submitted(place: Workplace, cluster: Cluster):
     """Snakemake, started as a user of the cluster starts it; what it says goes to a file."""
-    command = [part for part in place.command() if part not in ("--cores", "2")]
-    command += ["--workflow-profile", str(place.tree / "profiles/slurm"), *IMPATIENT]
-    environment = {name: value for name, value in place.environment.items() if name != "CUDA_VISIBLE_DEVICES"}
     said = place.folder / "said.txt"
     with said.open("w") as file:
-        run = subprocess.Popen(
-            command, env={**environment, **cluster.environment}, cwd=place.folder, stdout=file, stderr=file
-        )
+        run = cluster.submit(place, stdout=file, stderr=file)
     try:
         yield run
         assert run.wait(1800) == 0, said.read_text()

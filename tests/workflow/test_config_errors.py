@@ -44,7 +44,8 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
             SMALL,
             ["--config", "bootstap=300"],
             f"{SNAKEFILE.parent}/config.yaml: bootstap: there is no such field, did you mean 'bootstrap'? (known: "
-            "batch, bootstrap, defaults, figures, limit, margins, only, scenarios, seed, study, tables) "
+            "batch, bootstrap, defaults, figures, keep, limit, margins, only, scenarios, seed, study, "
+            "tables) "
             "(given by --config)",
         ),
     ],
