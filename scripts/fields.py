@@ -34,6 +34,7 @@ of yours in place of one of the library's.
 #: Title and text of each part of the schema.
 PARTS = (
     ("The top level", schema.StudyFile),
+    ("`margins`", schema.Margins),
     ("A scenario, and `defaults`", schema.ScenarioFile),
     ("`data`, beside the options of the source", schema.DataChoice),
     ("`recipe`", Recipe),

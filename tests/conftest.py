@@ -7,13 +7,9 @@ import pytest
 from workplace import TINY, Workplace, copy_tree
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``-n 2`` a file stays in one process, as do all that read the finished run. Those that wait
-    for a cluster begin, then those that run the workflow: the longest."""
-    for item in items:
-        whole = "finished" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("finished" if whole else item.path.stem))
+    """With ``-n 2`` a file stays in one process. Those that wait for a cluster begin, then those that run the workflow:
+    the longest."""
     first = {"slurm": 0, "workflow": 1, "faults": 2}
     items.sort(key=lambda item: first.get(item.path.parent.name, len(first)))
 

@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "why": ("say what an edit makes anew, and through which field", "audit why mine.yaml --since HEAD~3"),
     "forecast": ("hours and disk, measured on this machine", "audit forecast mine.yaml"),
-    "report": ("the page alone, from what is there", "audit report mine.yaml"),
+    "report": ("the page, and what it still needs", "audit report mine.yaml"),
     "unlock": ("go on after a run that was killed", "audit unlock mine.yaml"),
     "completion": ("print what a shell needs for tab completion", 'eval "$(audit completion bash)"'),
 }

@@ -97,7 +97,7 @@ class Case:
         return norms, answers.mean_squared_norm
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """One of `unlearning.attacks.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
+        """One of `adversary.reference.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
 
         Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what did not come with the
         logits in ``files``.

@@ -22,8 +22,8 @@ COLUMNS = (
 
 
 def read(order: list[dict]) -> list[dict]:
-    """What the specs say of every place in ``order`` (as `orders.copies` gives it): ``groups`` of equal samples and
-    ``pairs`` of a training and a test sample in the data, and the counts of `COLUMNS`, over all batches of models."""
+    """What the specs say of every place in ``order``, that of `workflow.parameters.copies`: ``groups`` of equal samples
+    and ``pairs`` of a training and a test sample in the data, and the counts of `COLUMNS`, over all batches of models."""
     known: dict[str, dict] = {}
     found = []
     for place in order:

@@ -25,7 +25,8 @@ def render(
     """The page's html.
 
     ``metrics`` and ``costs`` are the study's two csv files, ``displays`` those of all tables and figures,
-    ``specs`` of all nodes; ``order`` as ``orders.report`` gives it. Text from studies and plug-ins is escaped.
+    ``specs`` of all nodes; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
+    escaped.
     """
     import jinja2
     from markupsafe import Markup

@@ -7,7 +7,7 @@ from unlearning.artifacts.files import checked
 
 
 def rows(study: str, cases: list[dict]) -> list[dict]:
-    """Rows with ``tables.UNION_COLUMNS``, in the order of ``cases`` (see ``orders.collect``).
+    """Rows with ``tables.UNION_COLUMNS``, in the order of ``cases`` (see `workflow.parameters.collect`).
 
     A case's axis setting stands before the row's own. A method whose logits equal those before unlearning gets
     a row "unchanged": the share of batches for which this is so, among n.
