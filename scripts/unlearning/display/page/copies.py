@@ -23,7 +23,7 @@ COLUMNS = (
 
 def read(order: list[dict]) -> list[dict]:
     """What the specs say of every place in ``order``, that of `workflow.parameters.copies`: ``groups`` of equal samples
-    and ``pairs`` of a training and a test sample in the data, and the counts of `COLUMNS`, over all batches of models."""
+    and ``pairs`` of a training and a test sample in the data, and counts of `COLUMNS` over all batches of models."""
     known: dict[str, dict] = {}
     found = []
     for place in order:
