@@ -38,6 +38,7 @@ COMPARED = [
     (9, "RULI efficacy AUC", 0.5, 0), (10, "U-LiRA AUC", 0.5, 0), (11, "population AUC", 0.5, 0),
     (11, "one-run guesses", 0.5, 0), (12, "accuracy gap", 0, 0), (13, "IC score", 1, 1), (13, "relearning", 0, 0),
     (30, "NLL gap", 0, 0), (31, "PrivLeak", 0, 0), (32, "memorisation gap", 0, 0), (36, "truth ratio KS", NO, -1),
+    (37, "ROUGE gap", 0, 0), (38, "choice gap", 0, 0),
 ]  # fmt: skip
 
 
@@ -63,8 +64,8 @@ def test_what_perfect_unlearning_scores_where_metrics_are_compared():
 def test_those_that_read_retrained_models_and_shadow_models_are_charged_for_them():
     both = [(c.name, c.retrained, c.shadows) for one in naming.quantities().values() for c in one.comparisons]
     assert sorted(name for name, retrained, _ in both if retrained) == [
-        "F / F₀", "NLL gap", "PrivLeak", "RULI efficacy AUC", "accuracy gap", "final score", "memorisation gap",
-        "relearning", "truth ratio KS",
+        "F / F₀", "NLL gap", "PrivLeak", "ROUGE gap", "RULI efficacy AUC", "accuracy gap", "choice gap", "final score",
+        "memorisation gap", "relearning", "truth ratio KS",
     ]  # fmt: skip
     paired = ("swap", "random_splits")
     assert {name: shadows for name, _, shadows in both if shadows} == {

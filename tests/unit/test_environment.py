@@ -67,7 +67,8 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning"}
     theirs = imported - ours - set(sys.stdlib_module_names)
     # Planning alone reads YAML and Snakemake, in the environment that Snakemake itself runs in.
-    distributions = {metadata.packages_distributions()[name][0].lower() for name in theirs - {"yaml", "snakemake"}}
+    providers = metadata.packages_distributions()
+    distributions = {providers[name][0].lower().replace("_", "-") for name in theirs - {"yaml", "snakemake"}}
     given = set(pins(ENVIRONMENTS[environment]))
     brought = {needed for name in given for needed in requirements(name)}
     assert distributions <= given | brought
@@ -87,7 +88,7 @@ def imports(path: Path) -> set[str]:
 def requirements(name: str) -> set[str]:
     """Distributions that another one always brings along."""
     needed = [text for text in metadata.requires(name) or () if "extra ==" not in text]
-    return {re.match(r"[\w.-]+", text)[0].lower() for text in needed}
+    return {re.match(r"[\w.-]+", text)[0].lower().replace("_", "-") for text in needed}
 
 
 def test_the_installed_versions_are_the_pinned_ones():
