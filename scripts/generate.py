@@ -1,13 +1,11 @@
 """Let the defender's language models of one batch say by themselves what stands in the scored tokens of samples."""
 
-import numpy as np
-
 from job import script
 from unlearning.artifacts.arrays import Data, Membership
 from unlearning.artifacts.files import NoAnswerError
 from unlearning.artifacts.generations import Generations, asked
 from unlearning.bank import generation
-from unlearning.workflow.open_bank import open_bank
+from unlearning.workflow.open_bank import open_targets
 
 
 @script
@@ -15,15 +13,12 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
     """Greedy decoding; of what is kept and of the test part only as many samples as the settings say."""
     samples, every = Data.read(data), Membership.read(splits[0])
     try:
-        bank = open_bank(samples, every, settings, place)
-        bank.load(unlearned[0])
+        member, bank = open_targets(samples, every, unlearned[0], settings, place)
     except NoAnswerError as error:
         Generations.write_failure(generations, str(error))
         return {"failed": str(error)}
-    target = np.flatnonzero(~every.shadow)
-    member, bank = every[target], bank.take(target)
     rows = asked(member, samples.part, settings["most"])
     said = generation.greedy(bank, rows)
     longest = int((said >= 0).sum(-1).max(initial=1))
     Generations(said[..., :longest], rows).write(generations)
-    return {"models": len(target), "samples": int((rows >= 0).sum()), "device": bank.device}
+    return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}

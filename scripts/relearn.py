@@ -8,7 +8,7 @@ from unlearning.artifacts.files import NoAnswerError
 from unlearning.artifacts.relearned import Relearned
 from unlearning.bank import relearning
 from unlearning.bank.streams import Rows
-from unlearning.workflow.open_bank import open_bank
+from unlearning.workflow.open_bank import open_targets
 
 
 @script
@@ -17,13 +17,10 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
     methods are asked the same."""
     samples, every = Data.read(data), Membership.read(splits[0])
     try:
-        bank = open_bank(samples, every, settings, place)
-        bank.load(unlearned[0])
+        member, bank = open_targets(samples, every, unlearned[0], settings, place)
     except NoAnswerError as error:
         Relearned.write_failure(relearned, str(error))
         return {"failed": str(error)}
-    target = np.flatnonzero(~every.shadow)
-    member, bank = every[target], bank.take(target)
     bank.seeds = member.unlearning_seeds()
     rows = np.flatnonzero((member.forget | member.heldout).any(0) | (samples.part == 1))
     half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, bank.seeds, "relearn")
@@ -31,4 +28,4 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
     taught = np.zeros(member.train.shape, bool)
     np.put_along_axis(taught, half.index, True, axis=1)
     Relearned(steps, phi, right, taught[:, rows], rows).write(relearned)
-    return {"models": len(target), "taught": len(half), "device": bank.device}
+    return {"models": len(member.seed), "taught": len(half), "device": bank.device}

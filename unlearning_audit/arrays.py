@@ -107,8 +107,8 @@ def audit(
     the adversary's own, unlearned and as trained. docs/own_logits.md says what each allows, and what is inferred.
 
     ``method`` names the method, ``attacks`` are names, or options by name, {"mine": {"file": "my_attack.py"}} for an
-    attack of one's own. ``folder``: where all files are kept; a
-    temporary one if None. ``cores``: how many are used, all if 0.
+    attack of one's own. ``folder``: where all files are kept; a temporary one if None. ``cores``: how many are used,
+    all if 0.
 
     Raises ValueError with one sentence for arrays that cannot be what they are said to be, and RuntimeError if the
     run did not end.

@@ -12,6 +12,7 @@ from unlearning.artifacts.generations import Generations, asked
 from unlearning.data import _tokens, question_answer
 from unlearning.metrics import _answers, multiple_choice, rouge, utility
 from unlearning.metrics._text import nll
+from unlearning.stats import levels
 
 TEXT = "the author of this book was born in a small town and wrote about cats and dogs ran running cat 7 élan"
 WORDS = TEXT.split()
@@ -214,3 +215,18 @@ def test_utility_by_hand(case):
     case.data.views = lambda kind: np.full((60, 0), -1)
     with pytest.raises(ValueError, match="utility needs perturbed answers"):
         utility.rows(case, {})
+
+
+def test_the_interval_of_a_harmonic_mean_covers_when_samples_and_models_vary():
+    """Three terms on 60 samples and 6 models, 400 studies; the truth is that of models whose means are the terms'."""
+    rng, inside, studies, mean = np.random.default_rng(5), 0, 400, np.array([0.6, 0.4, 0.7])
+    truth = 3 / (1 / mean).sum()
+    groups = {"split": np.zeros(6, int), "block": np.zeros(6, int)}
+    for _ in range(studies):
+        shared = rng.uniform(-0.2, 0.2, (3, 1, 60))
+        value = mean[:, None, None] + shared + rng.uniform(-0.05, 0.05, (3, 6, 1)) + rng.uniform(-0.1, 0.1, (3, 6, 60))
+        parts = [levels.per_model(value=one, weight=np.ones((6, 60))) for one in value]
+        found = levels.of(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
+        inside += found.low <= truth <= found.high
+    # Binomial with .95: four standard errors are .044.
+    assert 0.95 - 0.044 <= inside / studies <= 0.95 + 0.044

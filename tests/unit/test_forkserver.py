@@ -169,6 +169,16 @@ def test_a_killed_run_takes_server_and_jobs_along(tmp_path, how):
     assert all(gone(pid) for pid in (run.server, *others))
 
 
+@pytest.mark.parametrize("doing", ["time.sleep(600)", "exec('import told')"])
+def test_an_interrupted_job_ends_without_a_traceback(tmp_path, doing):
+    (tmp_path / "told.py").write_text("import time\ntime.sleep(600)")
+    (tmp_path / "job.py").write_text(f"import os, time; print(os.getpid(), flush=True); {doing}")
+    told = "import subprocess\ntry:\n    script('job.py')\nexcept subprocess.CalledProcessError as error:\n"
+    run = Run(tmp_path, f"{told}    print(error.returncode)")
+    os.kill(int(run.process.stdout.readline()), signal.SIGINT)
+    assert run.ended() == ("130\n", "")
+
+
 def test_a_request_that_breaks_off_leaves_no_fork(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     told = """

@@ -144,10 +144,11 @@ def test_the_end_of_the_process_is_a_sentence_as_well(mine, capfd, name, argumen
     assert str(told.value) == sentence
 
 
-def test_a_kill_from_outside_is_no_fault_of_the_code(mine):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_kill_from_outside_is_no_fault_of_the_code(mine, number):
     path, scope = mine
-    with pytest.raises(ChildProcessError, match="ended by SIGKILL, perhaps for want of memory"):
-        isolated(lambda: scope["die"](signal.SIGKILL), path)
+    with pytest.raises(ChildProcessError, match=f"ended by {number.name}, perhaps for want of memory"):
+        isolated(lambda: scope["die"](number), path)
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MemoryError("x"), MemoryError), (ValueError("y"), ValueError),

@@ -97,7 +97,7 @@ def test_code_in_a_file_is_refused_and_not_run(tmp_path):
     read(tmp_path)
     files, ran = {name: tmp_path / f"{name}.npy" for name in GOOD}, tmp_path / "ran"
     # Only writing may: it stands for somebody who means harm.
-    np.save(files["labels"], np.array([_Attack(ran)], object), allow_pickle=True)
+    np.save(files["labels"], np.array([_Attack(ran)], object))
     with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read") as told:
         external.read(files, "target")
     assert "unsafe" not in str(told.value)

@@ -9,7 +9,7 @@ from unlearning.artifacts.arrays import Membership
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.artifacts.files import NoAnswerError
 from unlearning.metrics import _pairs
-from unlearning.stats import levels
+from unlearning.stats import crossed, levels
 
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
 WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
@@ -32,6 +32,12 @@ def roles(case: Case, member: Membership) -> dict[str, np.ndarray]:
     """Role → bool [models, samples] of the models with the memberships ``member``; all have the same test part."""
     test = np.broadcast_to(case.data.part == 1, member.train.shape)
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
+
+
+def weighted(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+    """The weighted mean for each model of a quantity in [0, 1]; both [models, samples], ``value`` NaN where it is not
+    known, which must have no weight."""
+    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
 
 
 def nll(logits: np.ndarray) -> np.ndarray:

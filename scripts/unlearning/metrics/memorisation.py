@@ -59,20 +59,16 @@ def rows(case: Case, settings: dict) -> list[dict]:
             if not weight.any(1).all():
                 continue
             for name, value in own.items():
-                level = _part(value[models], weight)
+                level = _text.weighted(value[models], weight)
                 estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
                 found.append(row(metric=name, setting=f"role={role}", estimate=estimate))
                 if other is not None:
-                    apart = crossed.difference(level, _part(other[name][models], weight))
+                    apart = crossed.difference(level, _text.weighted(other[name][models], weight))
                     estimate = levels.of(apart, **groups, n=columns)
                     found.append(row(metric=f"{name}_gap", setting=f"role={role}", estimate=estimate))
         return found
 
     return list(_text.each(case, read))
-
-
-def _part(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
-    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:

@@ -49,13 +49,13 @@ def rows(case: Case, settings: dict) -> list[dict]:
             if not weight.any(1).all():
                 continue
             n, setting = int(weight.any(0).sum()), f"role={role}"
-            part = _part(own[models], weight)
+            part = _text.weighted(own[models], weight)
             estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
             found.append(row(metric="choice_accuracy", setting=setting, estimate=estimate))
             guess = float((weight * chance).sum() / weight.sum())
             found.append(row(metric="choice_chance", setting=setting, estimate=Estimate(guess, guess, guess, n, "")))
             if other is not None:
-                apart = crossed.difference(part, _part(other[models], weight))
+                apart = crossed.difference(part, _text.weighted(other[models], weight))
                 found.append(row(metric="choice_gap", setting=setting, estimate=levels.of(apart, **groups, n=n)))
         return found
 
@@ -71,7 +71,3 @@ def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     best = np.fmax.reduce(logp, axis=-1)
     likeliest = (logp == best[..., None]).sum(-1)
     return np.where((wrong >= 0).any(1), (logp[..., 0] == best) / likeliest, np.nan)
-
-
-def _part(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
-    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)

@@ -55,17 +55,13 @@ def rows(case: Case, settings: dict) -> list[dict]:
             if not weight.any(1).all():
                 continue
             n, setting = int(weight.any(0).sum()), f"role={role}"
-            parts = [_part(own[some, :, which], weight) for which in (0, 1)]
+            parts = [_text.weighted(own[some, :, which], weight) for which in (0, 1)]
             for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
                 estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
                 found.append(row(metric=name, setting=setting, estimate=estimate))
             if other is not None:
-                apart = crossed.difference(parts[0], _part(other[some, :, 0], weight))
+                apart = crossed.difference(parts[0], _text.weighted(other[some, :, 0], weight))
                 found.append(row(metric="rouge_gap", setting=setting, estimate=levels.of(apart, **groups, n=n)))
         return found
 
     return list(_text.each(case, read))
-
-
-def _part(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
-    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)

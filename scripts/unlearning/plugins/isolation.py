@@ -70,6 +70,7 @@ def _answer(function: Callable[[], dict], answer, crash, trace: bool) -> None:
     """In the fork: write what the function returned or raised, and end."""
     try:
         end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this process, and is no fault of the file
         faulthandler.enable(crash)
         try:
             said = {"returned": function()}

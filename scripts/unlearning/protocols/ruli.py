@@ -30,7 +30,7 @@ PROTOCOL = Protocol(
     ),
     references=("retrain", "retrain_control"),
     counts=("target_blocks", "shadow_blocks"),
-)
+)  # fmt: skip
 
 #: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.
 KEPT, FORGOTTEN, OUT = range(3)

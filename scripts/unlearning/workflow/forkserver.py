@@ -28,7 +28,7 @@ from pathlib import Path
 from unlearning.plugins.isolation import end_with_parent
 
 #: Slow to import, and needed by jobs of every study. FIRST is imported before serving, because data jobs need it.
-FIRST = ("numpy", "scipy.special", "sklearn.datasets", "pydantic", "snakemake.script")
+FIRST = ("numpy", "scipy.special", "pydantic", "snakemake.script")
 LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
 
 #: Modules that are slow to import and needed by some studies only.
@@ -61,6 +61,9 @@ PREFIX = "unlearning-"
 DOORS = ("door", "models")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+
+#: Exit status after SIGINT, as shells have it.
+INTERRUPTED = 130
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 
@@ -203,7 +206,8 @@ def _run(client: socket.socket, path: list[str]) -> None:
     """In the fork: take over the environment of the requesting process, run its script, send the exit status."""
     end_with_parent()
     for number in SIGNALS:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, lambda *_: _interrupted(client))
     code = 1
     try:
         size, text = int.from_bytes(client.recv(8), "big"), b""
@@ -237,6 +241,13 @@ def _run(client: socket.socket, path: list[str]) -> None:
             sys.stderr.flush()
             client.sendall(bytes([code & 255]))
         os._exit(code & 255)
+
+
+def _interrupted(client: socket.socket) -> None:
+    """End by SIGINT, wherever this process is, without the traceback of a KeyboardInterrupt."""
+    with suppress(OSError):
+        client.sendall(bytes([INTERRUPTED]))
+    os._exit(INTERRUPTED)
 
 
 def _end_with(client: socket.socket) -> None:

@@ -42,6 +42,16 @@ def device() -> str:
     return wanted or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def open_targets(data: Data, every: Membership, models: str, settings: dict, place: dict) -> tuple[Membership, Bank]:
+    """The defender's models of one batch, from the file of all: their memberships and a bank of them.
+
+    Raises NoAnswerError where there are none, and FailedError and ValueError as `open_bank`.
+    """
+    bank, target = open_bank(data, every, settings, place), np.flatnonzero(~every.shadow)
+    bank.load(models)
+    return every[target], bank.take(target)
+
+
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
     """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
 
