@@ -15,6 +15,7 @@ def made(data: str, settings: dict, place: dict) -> dict:
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
         prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,
+        prepared.group,
     ).write(data)  # fmt: skip
     groups = duplicates(prepared.x)
     return {

@@ -70,7 +70,7 @@ def case(tmp_path):
         Generations(tokens, index).write(tmp_path / name)
         return [str(tmp_path / name)]
 
-    data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part,
+    data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part, group=None,
                            tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
     return SimpleNamespace(
         data=data, membership=memberships, target=np.ones(3, bool), generated_files=written("own.npz", (6, 3, 0)),
@@ -212,6 +212,14 @@ def test_utility_by_hand(case):
     assert found["n"] == 12
     assert np.isnan([found["ci_low"], found["ci_high"]]).all(), "one model has no word right"
     assert "a term is 0" in found["note"]
+    # Two sets, of one and three samples, are two more terms each of p̄/(p̄ + Σ), ROUGE and R: nine in all, as in TOFU.
+    case.data.group = np.where(np.arange(60) == 16, 2, 1).astype(np.uint8)
+    wide[16, 1] = -1  # one wrong answer: .5/(.5 + .25)
+    assert utility.rows(case, {}) == [], "one sample says nothing of how samples vary"
+    case.data.group[17], wide[17, 1] = 2, -1
+    (found,) = utility.rows(case, {})
+    per_model = [9 / (5 / 0.5 + 1 / (2 / 3) + 3 / r) if r else 0 for r in (1, 0.5, 0)]
+    assert found["value"] == pytest.approx(np.mean(per_model), rel=1e-6)
     case.data.views = lambda kind: np.full((60, 0), -1)
     with pytest.raises(ValueError, match="utility needs perturbed answers"):
         utility.rows(case, {})

@@ -105,9 +105,38 @@ def test_a_file_by_itself_or_a_saved_data_set_is_the_same_data(tofu):
     assert question_answer.content(known) == [tofu / "saved"]
 
 
+def test_further_sets_make_the_test_part_and_are_told_apart(tofu):
+    """TOFU's real authors and world facts, whose answers have no paraphrase."""
+    sets = {"train": ROWS, "authors": ROWS[:3], "facts": [{k: ROWS[9][k] for k in ("question", "answer")}] * 2}
+    for name, some in sets.items():
+        jsonl(tofu / "tofu" / f"{name}.jsonl", some)
+        Dataset.from_list(some).save_to_disk(str(tofu / "saved" / name))
+    source = load(tofu, tests=["authors", "facts"])
+    assert np.bincount(source.part).tolist() == [28, 5, 31 * 4]
+    assert source.group.tolist() == [*[0] * 28, 1, 1, 1, 2, 2, *[0] * 31 * 4]
+    assert spoken(source, 28)[1] == "Author 0 wrote it."
+    saved = load(tofu, path=None, repository="saved", subset="train", tests=["authors", "facts"])
+    assert np.array_equal(saved.x, source.x)
+    kept = prepare(source, seed=3, size=20, test_size=4)
+    assert np.array_equal(kept.group, source.group[kept.index])
+    assert np.bincount(kept.part).tolist()[:2] == [20, 4]
+
+
+def test_refusals_may_come_from_a_file(tofu):
+    (tofu / "no.txt").write_text("Pass.\n\nNo idea.\n")
+    source = load(tofu, refusals="no.txt")
+    rows = np.flatnonzero(source.view == views.VIEWS["refusal"])
+    assert {spoken(source, row)[1] for row in rows} == {"Pass.", "No idea."}
+    options = question_answer.Options(path="tofu", refusals=str(tofu / "no.txt"))
+    assert question_answer.content(options) == [tofu / "no.txt"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"tests": ["facts"]}, "facts.jsonl cannot be read"),
+        ({"tests": ["facts"], "path": "tofu/train.jsonl"}, "must be a folder that holds them"),
+        ({"refusals": "none.txt"}, "none.txt cannot be read"),
         ({"answer": "reply"}, "train.jsonl: row 1 has no text in the column 'reply'"),
         ({"length": 12}, "length: 12 tokens leave no room for an answer to 'Who wrote"),
         ({"path": "nothing.jsonl"}, "nothing.jsonl cannot be read"),
@@ -126,6 +155,7 @@ def test_choices_that_exclude_each_other_are_refused():
         ({"path": "a", "repository": "b"}, "either path or repository"),
         ({"path": "a", "public": 0}, "name a tokenizer"),
         ({"path": "a", "template": "Q"}, "must hold"),
+        ({"path": "a", "test": "b", "tests": ["c"]}, "either test or tests"),
     ):
         with pytest.raises(ValueError, match=message):
             question_answer.Options(**options)

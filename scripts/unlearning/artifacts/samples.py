@@ -17,8 +17,8 @@ class Data:
     ``part`` uint8 [samples] (0 train, 1 test), ``y_clean`` int64 [samples] labels before label noise,
     ``index`` int64 [samples] row in the source, ``classes`` how many there are. A user's file needs x, y and
     part only. With text may come ``public`` int32 [rows, length], ``compressed`` int64 [samples] and ``tokenizer``
-    uint8 [bytes]; with views, rows of part 2, ``parent`` int64 and ``view`` uint8 [samples] (see
-    `unlearning.data.Source`).
+    uint8 [bytes]; with views, rows of part 2, ``parent`` int64 and ``view`` uint8 [samples]; with several sets in the
+    test part, ``group`` uint8 [samples] (see `unlearning.data.Source`).
     """
 
     x: np.ndarray
@@ -32,6 +32,7 @@ class Data:
     tokenizer: np.ndarray | None = None
     parent: np.ndarray | None = None
     view: np.ndarray | None = None
+    group: np.ndarray | None = None
 
     def views(self, kind: str) -> np.ndarray:
         """The rows that are views of one kind of each sample, int64 [samples, most of any], filled with −1."""
@@ -64,7 +65,7 @@ class Data:
             check.fail("index", "names some rows of the source twice")
         y, y_clean, index = (values.astype(np.int64) for values in (y, y_clean, index))
         shapes = {"public": (None, *x.shape[1:]), "compressed": (n,), "tokenizer": (None,)}
-        shapes |= {"parent": (n,), "view": (n,)}
+        shapes |= {"parent": (n,), "view": (n,), "group": (n,)}
         text = {name: check.field(name, "iu", shape) for name, shape in shapes.items() if name in check.arrays}
         if problem := views.wrong(part, text.get("parent"), text.get("view")):
             check.fail("parent", problem)

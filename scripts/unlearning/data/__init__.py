@@ -32,7 +32,8 @@ class Source:
     from and nobody forgets; ``compressed`` int64 [n], bytes of each row's text after zlib; ``tokenizer`` uint8
     [bytes], what ``tokenizer.json`` holds; rows of part 2, views of other rows, on which models are asked and never
     trained: ``parent`` int64 [n], the row that each is a view of, −1 for all others, and ``view`` uint8 [n], one of
-    `unlearning.artifacts.views.VIEWS`, 0 for all others. Raises ValueError that names the field.
+    `unlearning.artifacts.views.VIEWS`, 0 for all others; ``group`` uint8 [n], from which of several sets a row of the
+    test part is, 0 for all others. Raises ValueError that names the field.
     """
 
     x: np.ndarray
@@ -44,6 +45,7 @@ class Source:
     tokenizer: np.ndarray | None = None
     parent: np.ndarray | None = None
     view: np.ndarray | None = None
+    group: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         x, y, part, n = self.x, self.y, self.part, len(self.x)
@@ -58,6 +60,8 @@ class Source:
             raise ValueError(problem)
         if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
             raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
+        if self.group is not None and (self.group.dtype != np.uint8 or self.group.shape != (n,)):
+            raise ValueError(f"group is {self.group.dtype} {self.group.shape}; it must be uint8 ({n},)")
         if not (part == 0).any():
             raise ValueError("part has no 0: there is no training sample")
         if self.classes < 2 or y.min() < 0 or y.max() >= self.classes:
@@ -88,6 +92,7 @@ class Prepared:
     tokenizer: np.ndarray | None = None
     parent: np.ndarray | None = None
     view: np.ndarray | None = None
+    group: np.ndarray | None = None
 
 
 def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
@@ -168,10 +173,12 @@ def prepare(
     x = source.x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
-    compressed = None if source.compressed is None else source.compressed[index]
+    compressed, view, group = (
+        None if rows is None else rows[index] for rows in (source.compressed, source.view, source.group)
+    )
     return Prepared(
         x, y[index], source.y[index], part[index], index, source.classes, source.public, compressed, source.tokenizer,
-        parent, None if source.view is None else source.view[index],
+        parent, view, group,
     )  # fmt: skip
 
 

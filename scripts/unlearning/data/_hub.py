@@ -7,8 +7,9 @@ from pathlib import Path
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
 ) -> Iterator[dict]:
-    """The rows of one split, streamed: of the folder ``root / repository``, saved by ``save_to_disk``, or of the hub's
-    data set of that name. Raises ValueError that names the data set, its splits or its columns."""
+    """The rows of one split, streamed: of the folder ``root / repository`` that ``save_to_disk`` wrote (of the folder
+    ``subset`` in it, if there is one), or of the hub's data set of that name. Raises ValueError that names the data
+    set, its splits or its columns."""
     found = opened(root, repository, subset, revision, split)
     missing = [name for name in columns or [] if name not in (found.column_names or [])]
     if missing:
@@ -25,6 +26,8 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
     import datasets
 
     folder = root / repository
+    if subset is not None and (folder / subset).is_dir():
+        folder = folder / subset
     try:
         if not folder.is_dir():
             return datasets.load_dataset(repository, subset, revision=revision, split=split, streaming=True)

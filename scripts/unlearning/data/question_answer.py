@@ -26,13 +26,15 @@ REFUSALS = (
 class Options(Settings):
     """``path``: a .jsonl file, or a folder with ``train.jsonl`` and perhaps ``test.jsonl``; or ``repository`` with
     ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, where a folder has that
-    name, one saved by the library datasets.
+    name, one saved by the library datasets. ``tests``: further sets that make the test part, each told from the others:
+    subsets of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
 
     Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
     ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``choices``: a column
     with a list of answers; ``answer`` is then the number of the right one, from 0, and the others are wrong ones (as in
-    WMDP). ``refusals``: also an answer that says that nothing is known, for idk_dpo. ``template`` with {question} is
-    what stands before an answer.
+    WMDP). ``refusals``: also an answer that says that nothing is known, for idk_dpo; a file that has one on each line
+    in place of the few that are built in (TOFU: idontknow.jsonl). ``template`` with {question} is what stands before an
+    answer.
     Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
     and is used for nothing else; ``draw``: which. ``tokenizer``: that of a model's folder in place of one of
     ``vocabulary`` tokens learned from the public rows.
@@ -44,12 +46,13 @@ class Options(Settings):
     revision: str | None = None
     train: str = "train"
     test: str | None = None
+    tests: tuple[str, ...] = ()
     question: str = "question"
     answer: str = "answer"
     paraphrase: str = "paraphrased_answer"
     perturbed: str = "perturbed_answer"
     choices: str | None = None
-    refusals: bool = False
+    refusals: bool | str = False
     template: str = "Question: {question}\nAnswer: "
     length: int = Field(96, ge=3)
     public: float = Field(0.3, ge=0, lt=1)
@@ -61,6 +64,8 @@ class Options(Settings):
     def _one_place(self) -> "Options":
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
+        if self.tests and self.test is not None:
+            raise ValueError("give either test or tests")
         if self.tokenizer is None and not self.public:
             raise ValueError("public: 0 leaves no text to learn tokens from; name a tokenizer")
         if "{question}" not in self.template:
@@ -69,14 +74,16 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Files that a result depends on beside the options: a folder saved by datasets, and the tokenizer."""
-    return _tokens.content(options.repository, options.tokenizer)
+    """Files that a result depends on beside the options: a folder saved by datasets, refusals, and the tokenizer."""
+    refusals = options.refusals if isinstance(options.refusals, str) else None
+    return _tokens.content(options.repository, refusals, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
     """int32 [rows, length], all of label 0: rows to train on, the test part, then views. Raises ValueError that names
     the file and the row."""
-    train, test = (list(part) for part in rows(options, Path(root)))
+    train, *tests = (list(part) for part in rows(options, Path(root)))
+    test = [one for some in tests for one in some]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
     public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
@@ -89,10 +96,11 @@ def load(options: Options, root: Path) -> Source:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
     x = [encoded(tokenizer, options, one, one[options.answer]) for one in own]
     parent, view = [-1] * len(own), [0] * len(own)
-    refusals = generator("refusals", options.draw).integers(len(REFUSALS), size=len(own))
+    sayings = refused(options, Path(root))
+    refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(own))
     for number, one in enumerate(own):
         said = {"paraphrase": texts(one, options.paraphrase), "perturbed": texts(one, options.perturbed)}
-        said["refusal"] = [REFUSALS[refusals[number]]] if options.refusals else []
+        said["refusal"] = [sayings[refusals[number]]] if sayings else []
         for kind, answers in said.items():
             for answer in answers:
                 x.append(encoded(tokenizer, options, one, answer))
@@ -106,23 +114,44 @@ def load(options: Options, root: Path) -> Source:
         compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
         tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
         parent=np.array(parent), view=np.array(view, np.uint8),
+        group=grouped(len(private), [len(some) for some in tests], len(x)) if options.tests else None,
     )  # fmt: skip
 
 
-def rows(options: Options, root: Path) -> tuple[Iterator[dict], Iterator[dict]]:
-    """Rows of the training and of the test part."""
+def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
+    """uint8 [rows]: 0 for ``train`` rows, k for those of the k-th of the ``tests``, then 0 for views."""
+    sizes = [train, *tests, rows - train - sum(tests)]
+    return np.repeat(np.uint8([0, *range(1, len(tests) + 1), 0]), sizes)
+
+
+def refused(options: Options, root: Path) -> tuple[str, ...]:
+    """The refusals to draw from, none if they are not asked for. Raises ValueError that names the file."""
+    if not isinstance(options.refusals, str):
+        return REFUSALS if options.refusals else ()
+    file = root / options.refusals
+    try:
+        found = tuple(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"refusals: {file} cannot be read as UTF-8 text ({error})") from error
+    if not found:
+        raise ValueError(f"refusals: {file} holds no line of text")
+    return found
+
+
+def rows(options: Options, root: Path) -> list[Iterator[dict]]:
+    """Rows of the training part, then of each set of the test part."""
     if options.repository is not None:
-        parts = [options.train, options.test]
-        found = [
-            _hub.rows(root, options.repository, options.subset, options.revision, part) if part else iter(())
-            for part in parts
+        own = [(options.subset, split) for split in (options.train, options.test) if split]
+        return [
+            checked(options, _hub.rows(root, options.repository, subset, options.revision, split), options.repository)
+            for subset, split in (*own, *((one, "train") for one in options.tests))
         ]
-        return tuple(checked(options, part, options.repository) for part in found)
     path = root / options.path
-    files = [path / "train.jsonl", path / "test.jsonl"] if path.is_dir() else [path]
-    found = [read(file) if number == 0 or file.exists() else [] for number, file in enumerate(files)]
-    parts = [checked(options, iter(part), str(file)) for part, file in zip(found, files, strict=True)]
-    return (*parts, iter(())) if len(parts) == 1 else tuple(parts)
+    if options.tests and not path.is_dir():
+        raise ValueError(f"tests: {path} must be a folder that holds them and train.jsonl")
+    names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
+    files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
+    return [checked(options, iter(read(file)), str(file)) for file in files]
 
 
 def read(file: Path) -> list[dict]:

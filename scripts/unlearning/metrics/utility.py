@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.adversary.case import Case, views_logp
+from unlearning.artifacts.arrays import Data
 from unlearning.metrics import _answers, _text, row, truth_ratio
 from unlearning.plugins.declarations import Quantity
 from unlearning.plugins.settings import Settings
@@ -18,7 +19,7 @@ QUANTITIES = (
     Quantity(
         "model_utility", better="higher",
         reading="Harmonic mean of the probability of right answers, of ROUGE-L recall and of how much likelier right "
-        "answers are than wrong ones, on what is kept and on the test part: 0 = worthless on one of them.",
+        "answers are than wrong ones, on what is kept and on each set of the test part: 0 = worthless on one of them.",
     ),
 )  # fmt: skip
 
@@ -30,10 +31,10 @@ class Options(Settings):
 
 
 def rows(case: Case, settings: dict) -> list[dict]:
-    """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part
-    (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the test part p̄ over the sum
-    of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part it is that of
-    what is kept. Raises ValueError for data without perturbed answers."""
+    """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part,
+    or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
+    test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
+    test part it is that of what is kept. Raises ValueError for data without perturbed answers."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
@@ -46,8 +47,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
     share = np.where((wrong >= 0).any(1), p / (p + np.nansum(others, -1)), np.nan)
     roles, target = _text.roles(case, member), np.flatnonzero(case.target)
     terms = [(value, roles["retain"]) for value in (p, said, better)]
-    if (case.data.part == 1).any():
-        terms += [(value, roles["test"]) for value in (share, said, better)]
+    for one in sets(case.data):
+        terms += [(value, roles["test"] & one) for value in (share, said, better)]
 
     def read(models: np.ndarray) -> list[dict]:
         some = models[target]
@@ -66,6 +67,14 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return [row(metric="model_utility", estimate=whole)]
 
     return list(_text.each(case, read))
+
+
+def sets(data: Data) -> list[np.ndarray]:
+    """The sets that make the test part, each bool [samples]; the whole part where they are not told apart."""
+    test = data.part == 1
+    if data.group is None:
+        return [test] if test.any() else []
+    return [test & (data.group == number) for number in np.unique(data.group[test]).tolist()]
 
 
 def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:

@@ -1,0 +1,92 @@
+"""Files that studies of text read, in the form of the published ones and tiny: checkpoints, corpora, questions."""
+
+from pathlib import Path
+
+import numpy as np
+
+WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "lmnr"]
+TEMPLATE = ["Question", "Answer", ":", "?", "."]
+KINDS = ("gpt2", "gpt_neox", "llama")
+
+
+def checkpoint(folder: Path, kind: str) -> None:
+    """A folder as ``save_pretrained`` leaves it, with its tokenizer: one layer, 24 wide, random weights."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import (
+        GPT2Config,
+        GPT2LMHeadModel,
+        GPTNeoXConfig,
+        GPTNeoXForCausalLM,
+        LlamaConfig,
+        LlamaForCausalLM,
+    )
+
+    vocabulary = {word: number for number, word in enumerate(["<unk>", *TEMPLATE, *WORDS])}
+    ends = {"vocab_size": len(vocabulary), "bos_token_id": None, "eos_token_id": None}
+    same = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, **ends}
+    torch.manual_seed(0)
+    if kind == "gpt2":
+        model = GPT2LMHeadModel(GPT2Config(n_positions=32, n_embd=24, n_layer=1, n_head=2, **ends))
+    elif kind == "gpt_neox":
+        model = GPTNeoXForCausalLM(GPTNeoXConfig(max_position_embeddings=32, **same))
+    else:
+        model = LlamaForCausalLM(LlamaConfig(max_position_embeddings=32, num_key_value_heads=2, **same))
+    model.save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def wikitext(folder: Path, articles: int) -> None:
+    """``wiki.train.tokens`` and ``wiki.test.tokens``: articles of five random paragraphs under a title."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for part, count in (("train", articles), ("test", articles // 4)):
+        lines = []
+        for number in range(count):
+            lines.append(f" = {part} {number} = \n \n")
+            lines += [" " + " ".join(rng.choice(WORDS, 16)) + " \n \n" for _ in range(5)]
+        (folder / f"wiki.{part}.tokens").write_text("".join(lines))
+
+
+def news(folder: Path, texts: int) -> None:
+    """A data set saved by the library datasets, its texts in the split retain1."""
+    from datasets import Dataset, DatasetDict
+
+    rng = np.random.default_rng(1)
+    found = [{"text": " ".join(rng.choice(WORDS, 36))} for _ in range(texts)]
+    DatasetDict({"retain1": Dataset.from_list(found)}).save_to_disk(str(folder))
+
+
+def tofu(folder: Path, questions: int) -> None:
+    """Three subsets, saved each to its folder: one with paraphrases, and two others without."""
+    from datasets import Dataset, DatasetDict
+
+    rng = np.random.default_rng(2)
+    for name, count in (("forget10_perturbed", questions), ("real_authors_perturbed", 6), ("world_facts_perturbed", 5)):
+        rows = []
+        for _ in range(count):
+            asked, (first, *said) = rng.choice(WORDS, 3), rng.choice(WORDS, 5)
+            rows.append({
+                "question": " ".join(asked) + " ?",
+                "answer": " ".join([first, *said, "."]),
+                "perturbed_answer": [" ".join([first, *rng.choice(WORDS, 4), "."]) for _ in range(3)],
+            })  # fmt: skip
+            if name == "forget10_perturbed":
+                rows[-1]["paraphrased_answer"] = " ".join([rng.choice(WORDS), *said, "."])
+        DatasetDict({"train": Dataset.from_list(rows)}).save_to_disk(str(folder / name))
+
+
+def sst5(folder: Path) -> None:
+    """The three files of SST-5 with as many sentences as the real ones, which are of words of their label, by half."""
+    rng = np.random.default_rng(3)
+    folder.mkdir(parents=True)
+    for part, count in {"train": 8544, "dev": 1101, "test": 2210}.items():
+        lines = ["text\tlabel"]
+        for label in rng.integers(5, size=count).tolist():
+            own = rng.choice(WORDS[label * 16 : label * 16 + 16], 4)
+            lines.append(" ".join([*own, *rng.choice(WORDS, 4)]) + f"\t{label}")
+        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
+
+
