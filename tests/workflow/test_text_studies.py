@@ -1,54 +1,29 @@
-"""The studies of text at small size: files in the form of the published ones, tiny checkpoints, every table."""
+"""The studies of text at small size: files in the form of the published ones, tiny checkpoints, every table.
+
+Their scenarios are put into one study, so that one run makes all of them.
+"""
 
 import math
 
 import pytest
+import text_files
 import yaml
 
-import text_files
 from unlearning.artifacts import tables as tables_of
 from workplace import ROOT, Workplace
 
 FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
 
 
-def shipped(name: str) -> dict:
-    """A study of studies/ with few replicates."""
-    study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
-    return study | {"bootstrap": 100, "batch": 8}
+def filled(defaults: dict, own: dict) -> dict:
+    """``own`` with what ``defaults`` say besides."""
+    both = {**defaults, **own}
+    nested = [name for name in both if isinstance(defaults.get(name), dict) and isinstance(own.get(name), dict)]
+    return both | {name: filled(defaults[name], own[name]) for name in nested}
 
 
-def ran(tree, folder, study: dict) -> dict[tuple[str, ...], dict]:
-    """Run it. (scenario, method, attack, metric, setting) → row, once every table and the report are there."""
-    place = Workplace(tree, folder)
-    place.write(study)
-    place.run()
-    results = folder / "results" / study["study"]
-    rows = tables_of.read_rows(results / "metrics.csv", tables_of.UNION_COLUMNS)
-    failed = [row for row in rows if row["metric"] == "failed"]
-    assert not failed, failed
-    assert (results / "report.html").stat().st_size > 10_000
-    for name in study["tables"]:
-        text = (results / f"tables/{name}.csv").read_text()
-        assert all(method in text for method in ("none", "retrain")), name
-    names = ("scenario", "method", "attack", "metric", "setting")
-    return {tuple(row[name] for name in names): row for row in rows}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "work").mkdir()
-    return tmp_path / "work"
-
-
-def holds(row: dict, value: float) -> bool:
-    return row["ci_low"] <= value <= row["ci_high"]
-
-
-def test_ruli_on_text(tree, folder):
+def ruli(folder, shared: dict, scenarios: dict) -> None:
     text_files.wikitext(folder / "data/wikitext-103", 60)
-    study = shipped("ruli_text")
-    shared = study["defaults"]
     shared["data"] |= {"length": 16, "shortest": 12, "public": 0.1, "tokenizer": "gpt2", "size": 240, "test_size": 30}
     shared["recipe"] |= {**FAST, "epochs": 12}
     shared["protocol"] |= {"target_size": 90, "attack_size": 60, "shadow_blocks": 4}
@@ -56,65 +31,114 @@ def test_ruli_on_text(tree, folder):
         options |= {**FAST, "lr": 0.002, "epochs": 3}
     for scenario, kind in (("gpt2", "gpt2"), ("pythia", "gpt_neox")):
         text_files.checkpoint(folder / kind, kind)
-        study["scenarios"][scenario]["model"]["weights"] = kind
-    study["scenarios"]["pythia"]["data"]["tokenizer"] = "gpt_neox"
-    found = ran(tree, folder, study)
-    for scenario in study["scenarios"]:
+        scenarios[scenario]["model"]["weights"] = kind
+    scenarios["pythia"]["data"]["tokenizer"] = "gpt_neox"
+
+
+def tofu(folder, shared: dict, scenarios: dict) -> None:
+    text_files.checkpoint(folder / "llama", "llama")
+    text_files.tofu(folder / "locuslab/TOFU", 64)
+    shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
+    shared["data"]["length"] = 16
+    shared["recipe"] |= {**FAST, "epochs": 24}
+    shared["protocol"] |= {"alpha": 0.25, "pairs": 1, "models_per_split": 2}
+    some = {"npo": {"epochs": 5}, "idk_dpo": {"epochs": 2}, "rmu": {"epochs": 2}}
+    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002} | own for name, own in some.items()}
+    shared["methods"] = {"none": {}, "retrain": {}, **quick}
+
+
+def muse(folder, shared: dict, scenarios: dict) -> None:
+    text_files.news(folder / "muse-bench/MUSE-News", 80)
+    shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
+    shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
+    shared["recipe"] |= {**FAST, "epochs": 15}
+    shared["protocol"] |= {"pairs": 1, "models_per_split": 2}
+    some = ("graddiff_kl", "npo_kl", "task_vector")
+    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in some}
+    shared["methods"] = {"none": {}, "retrain": {}, **quick}
+
+
+def sst5(folder, shared: dict, scenarios: dict) -> None:
+    text_files.sst5(folder / "data/sst5")
+    shared["data"] |= {"size": 400, "test_size": 100}
+    shared["recipe"] |= {"epochs": 30}
+    shared["protocol"] |= {"alpha": 0.25, "pairs": 2, "models_per_split": 2}
+
+
+@pytest.fixture(scope="module")
+def made(tree, tmp_path_factory):
+    """(the results, the study) after one run."""
+    folder = tmp_path_factory.mktemp("text") / "work"
+    folder.mkdir()
+    whole = {"study": "small", "bootstrap": 100, "batch": 8, "scenarios": {}, "tables": {}, "figures": {}}
+    for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse, "swap_sst5": sst5}.items():
+        study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
+        shared, scenarios = study["defaults"], study["scenarios"]
+        shrink(folder, shared, scenarios)
+        whole["scenarios"] |= {scenario: filled(shared, own) for scenario, own in scenarios.items()}
+        for kind in ("tables", "figures"):
+            whole[kind] |= {f"{name}_{wish}": how for wish, how in study.get(kind, {}).items()}
+    place = Workplace(tree, folder)
+    place.write(whole)
+    place.run()
+    return folder / "results/small", whole
+
+
+@pytest.fixture(scope="module")
+def found(made):
+    """(scenario, method, attack, metric, setting) → its row."""
+    names = ("scenario", "method", "attack", "metric", "setting")
+    rows = tables_of.read_rows(made[0] / "metrics.csv", tables_of.UNION_COLUMNS)
+    return {tuple(row[name] for name in names): row for row in rows}
+
+
+def holds(row: dict, value: float) -> bool:
+    return row["ci_low"] <= value <= row["ci_high"]
+
+
+def test_every_table_and_the_report_are_there_and_nothing_failed(made, found):
+    results, study = made
+    assert not [row for key, row in found.items() if "failed" in key]
+    assert (results / "report.html").stat().st_size > 10_000
+    for name in study["tables"]:
+        text = (results / f"tables/{name}.csv").read_text()
+        assert all(method in text for method in ("none", "retrain")), name
+    for name in study["figures"]:
+        assert (results / f"figures/{name}.svg").stat().st_size > 1000
+
+
+def test_ruli_finds_what_language_models_remember(found):
+    for scenario in ("gpt2", "pythia"):
         auc = {method: found[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
         assert auc["none"]["ci_low"] > 0.8
         assert holds(auc["retrain"], 0.5)
+        assert found[scenario, "none", "", "exact_memorisation", "role=forget"]["value"] > 0.5
 
 
-def test_tofu(tree, folder):
-    text_files.checkpoint(folder / "llama", "llama")
-    text_files.tofu(folder / "locuslab/TOFU", 80)
-    study = shipped("tofu")
-    shared = study["defaults"]
-    shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
-    shared["data"]["length"] = 24
-    shared["recipe"] |= {**FAST, "epochs": 40}
-    shared["protocol"] |= {"alpha": 0.25, "pairs": 1}
-    for options in shared["methods"].values():
-        options |= {"lr": 0.002, "batch_size": 16}
-    for name in ("none", "retrain"):
-        shared["methods"][name] = {}
-    found = ran(tree, folder, study)
-
+def test_tofu_compares_with_retrained_models(found, made):
     def of(method, metric, setting=""):
         return found["forget10", method, "", metric, setting]
 
     assert of("none", "exact_memorisation", "role=forget")["ci_low"] > 0.5
+    assert of("none", "rouge_recall", "role=forget")["value"] > of("retrain", "rouge_recall", "role=forget")["value"]
     assert holds(of("retrain", "privleak"), 0)
     assert holds(of("retrain", "nll_gap", "role=forget"), 0)
-    for method in shared["methods"]:
+    for method in made[1]["scenarios"]["forget10"]["methods"]:
         assert 0 < of(method, "forget_quality", "role=forget")["value"] <= 1
         assert 0 <= of(method, "model_utility")["value"] < 1
+    refused = of("idk_dpo", "nll", "role=forget")["value"]
+    assert refused > of("none", "nll", "role=forget")["value"], "answers are less likely once refusals are taught"
 
 
-def test_muse(tree, folder):
-    text_files.checkpoint(folder / "llama", "llama")
-    text_files.news(folder / "muse-bench/MUSE-News", 80)
-    study = shipped("muse")
-    shared = study["defaults"]
-    shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
-    shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
-    shared["recipe"] |= {**FAST, "epochs": 20}
-    shared["protocol"]["pairs"] = 1
-    for name, options in shared["methods"].items():
-        if name not in ("none", "retrain"):
-            options |= {"lr": 0.002, "batch_size": 16, "epochs": 2}
-    found = ran(tree, folder, study)
+def test_muse_compares_with_retrained_models(found):
     assert found["news", "none", "", "privleak", ""]["ci_high"] < -50
     assert holds(found["news", "retrain", "", "privleak", ""], 0)
+    assert found["news", "none", "", "exact_memorisation", "role=forget"]["ci_low"] > 0.5
 
 
-def test_swap_on_sentences(tree, folder):
-    text_files.sst5(folder / "data/sst5")
-    study = shipped("swap_sst5")
-    study["defaults"]["data"] |= {"size": 400, "test_size": 100}
-    study["defaults"]["model"] |= {"width": 16}
-    study["defaults"]["protocol"] |= {"alpha": 0.25, "pairs": 2, "models_per_split": 1}
-    found = ran(tree, folder, study)
-    quality = {method: found["sst5", method, "paper", "q", ""] for method in study["defaults"]["methods"]}
-    assert quality["retrain"]["value"] > quality["none"]["value"]
-    assert not [m for m, row in quality.items() if math.isnan(row["value"])]
+def test_the_swap_test_reads_sentences(found):
+    methods = {key[1] for key in found if key[0] == "sst5"}
+    quality = {method: found["sst5", method, "paper", "q", ""] for method in methods}
+    assert quality["retrain"]["ci_high"] >= 0.9
+    assert quality["none"]["ci_high"] < quality["retrain"]["value"]
+    assert not [method for method, row in quality.items() if math.isnan(row["value"])]

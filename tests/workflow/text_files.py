@@ -88,5 +88,3 @@ def sst5(folder: Path) -> None:
             own = rng.choice(WORDS[label * 16 : label * 16 + 16], 4)
             lines.append(" ".join([*own, *rng.choice(WORDS, 4)]) + f"\t{label}")
         (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")
-
-

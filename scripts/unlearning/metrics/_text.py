@@ -65,6 +65,24 @@ def compared_files(case: Case) -> list[str] | None:
     return case.control_files if own else case.retrained_files
 
 
+def places(target: Membership) -> dict[str, np.ndarray]:
+    """Units and splits of target models: models of one block that keep the same samples are one unit."""
+    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    return {"unit": np.unique(kept, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
+
+
+def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
+    """The mean of ``value`` in [0, 1], float64 [target models, samples], over what each target model was asked to
+    forget; NaN where it is not known. Nothing where a model has no such sample."""
+    target = case.membership[case.target]
+    weight = (target.forget & ~np.isnan(value)).astype(np.float64)
+    columns = np.flatnonzero(weight.any(axis=0))
+    if not weight.any(axis=1).all():
+        return {}
+    part = weighted(value[:, columns], weight[:, columns])
+    return {name: single(**vars(part), **places(target), index=columns, standard=standard)}
+
+
 def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:
     """The mean negative log-likelihood per token of each target model on what it keeps and, where there is one, on the
     test part; ``places`` are units and splits of target models. Nothing for models that do not read passages."""

@@ -68,9 +68,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """The accuracy of each target model on what it keeps and, where there is one, on the test part; models of one
     block that keep the same samples are one unit. Of models that read passages, their loss."""
     target = case.membership[case.target]
-    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
-    _, unit = np.unique(kept, axis=0, return_inverse=True)
-    places = {"unit": unit.reshape(-1), "split": target.split}
+    places = _text.places(target)
     if np.ptp(case.labels) == 0:
         return _text.worths(case, places)
     guess = rates.predicted(case.unlearned[case.target])

@@ -4,6 +4,7 @@ import numpy as np
 
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import RANK
+from unlearning.artifacts.contributions import Contribution, Standard
 from unlearning.metrics import _text, row
 from unlearning.plugins.declarations import Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -69,6 +70,19 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return found
 
     return list(_text.each(case, read))
+
+
+#: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
+#: same ranks, and is 0 for nearly all texts and models.
+DECIDES = {"exact_memorisation": Standard(np.nan, 1, "accuracy")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The exact memorisation by each target model of what it was asked to forget."""
+    value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
+    asked = np.flatnonzero(case.membership.forget[case.target].any(0))
+    value[:, asked] = exact(case.signal("tokens", case.unlearned_files, case.target, asked)[..., RANK])
+    return _text.of_forgotten(case, "exact_memorisation", value, DECIDES["exact_memorisation"])
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning.adversary.case import Case, views_logp
+from unlearning.artifacts.contributions import Contribution, Standard
 from unlearning.metrics import _text, row
 from unlearning.plugins.declarations import Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -60,6 +61,16 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return found
 
     return list(_text.each(case, read))
+
+
+#: How often a model chooses well that never saw a question only retrained models tell.
+DECIDES = {"choice_accuracy": Standard(np.nan, 1, "accuracy")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The accuracy of each target model on the questions that it was asked to forget."""
+    chosen = right(case.unlearned[case.target], case.data.views("perturbed"))
+    return _text.of_forgotten(case, "choice_accuracy", chosen, DECIDES["choice_accuracy"])
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:

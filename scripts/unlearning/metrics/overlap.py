@@ -1,4 +1,7 @@
-"""How much of what is asked about stands in the retained text as well: a control of the data, not of a method."""
+"""How much of what is asked about stands in the retained text as well: a control of the data, not of a method.
+
+All methods have the same, so it is no part of verdicts or of the meta-evaluation.
+"""
 
 import numpy as np
 from pydantic import Field

@@ -1,4 +1,8 @@
-"""How well language models predict what they keep, were asked to forget, never saw, and the test part."""
+"""How well language models predict what they keep, were asked to forget, never saw, and the test part.
+
+Perplexity on what is kept and on the test part is the worth of a model in every verdict (`accuracy.contributions`). The
+loss on what was forgotten decides by the attacks that read it, and not a second time by itself.
+"""
 
 import math
 

@@ -6,6 +6,7 @@ from pydantic import Field
 from unlearning.adversary import tokens as of_tokens
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import LOGP
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _text, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -56,6 +57,22 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return [row(metric="privleak", estimate=value)]
 
     return list(_text.each(case, read))
+
+
+#: Retrained models are the measure, as in PrivLeak itself, of which this is the AUC.
+DECIDES = {"min_k_auc": Standard(np.nan, 1, "auc")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The AUC of Min-K % of forgotten against held-out samples for each target model."""
+    target, share = case.membership[case.target], Options(**settings["metrics"]["privleak"]).share
+    asked = np.flatnonzero((target.forget | target.heldout).any(0))
+    score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, asked)[..., LOGP], share)
+    sides = {"positive": target.forget[:, asked] * 1.0, "negative": target.heldout[:, asked] * 1.0}
+    if not all(side.any(1).all() for side in sides.values()):
+        return {}
+    part = separation.auc(score=np.where(np.isnan(score), 0.0, score), **sides)
+    return {"min_k_auc": single(**vars(part), **_text.places(target), index=asked, standard=DECIDES["min_k_auc"])}
 
 
 def leak(

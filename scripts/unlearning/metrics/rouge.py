@@ -4,6 +4,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning.adversary.case import Case
+from unlearning.artifacts.contributions import Contribution, Standard
 from unlearning.artifacts.files import NoAnswerError
 from unlearning.metrics import _answers, _text, row
 from unlearning.plugins.declarations import Comparison, Quantity
@@ -65,3 +66,13 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return found
 
     return list(_text.each(case, read))
+
+
+#: How much of an answer a model says that never saw it only retrained models tell.
+DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The ROUGE-L recall by each target model of what it was asked to forget."""
+    said = _answers.overlap(case, case.generated_files)[..., 0]
+    return _text.of_forgotten(case, "rouge_recall", said, DECIDES["rouge_recall"])

@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning.adversary.case import Case, views_logp
+from unlearning.artifacts.contributions import Contribution, Standard
 from unlearning.metrics import _text, row
 from unlearning.plugins.declarations import Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -60,7 +61,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
             value = np.where(weight > 0, own[models], 0.0)
             for name, of in (("truth_ratio", closeness(value)), ("truth_ratio_utility", true_better(value))):
                 part = crossed.per_model(value=of, weight=weight)
-                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
+                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0, 1))
                 found.append(row(metric=name, setting=f"role={role}", estimate=estimate))
         if other is not None:
             asked = member.forget[models] & ~np.isnan(own[models])
@@ -70,6 +71,18 @@ def rows(case: Case, settings: dict) -> list[dict]:
         return found
 
     return list(_text.each(case, read))
+
+
+#: A verdict rests on the mean of min(R, 1/R), which moves with every sample; forget quality is a p-value, and the
+#: distance behind it is above 0 for retrained models too.
+DECIDES = {"truth_ratio": Standard(np.nan, -1, "accuracy")}
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The truth ratio of each target model on what it was asked to forget."""
+    views = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    value = closeness(log_ratio(case.unlearned[case.target], *views))
+    return _text.of_forgotten(case, "truth_ratio", value, DECIDES["truth_ratio"])
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> np.ndarray:

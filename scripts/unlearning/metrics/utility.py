@@ -7,6 +7,7 @@ from pydantic import Field
 
 from unlearning.adversary.case import Case, views_logp
 from unlearning.artifacts.arrays import Data
+from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _answers, _text, row, truth_ratio
 from unlearning.plugins.declarations import Quantity
 from unlearning.plugins.settings import Settings
@@ -35,38 +36,60 @@ def rows(case: Case, settings: dict) -> list[dict]:
     or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
     test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
     test part it is that of what is kept. Raises ValueError for data without perturbed answers."""
-    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    if not wrong.shape[1]:
-        raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
-    logits, member = case.unlearned[case.target], case.membership[case.target]
-    own = np.arange(len(wrong))[:, None]
-    p = np.exp(views_logp(logits, own)[..., 0])
-    others = np.exp(views_logp(logits, wrong))
-    better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
-    said = _answers.overlap(case, case.generated_files)[..., 0]
-    share = np.where((wrong >= 0).any(1), p / (p + np.nansum(others, -1)), np.nan)
-    roles, target = _text.roles(case, member), np.flatnonzero(case.target)
-    terms = [(value, roles["retain"]) for value in (p, said, better)]
-    for one in sets(case.data):
-        terms += [(value, roles["test"] & one) for value in (share, said, better)]
+    found, groups = terms(case), case.membership[case.target]
+    target = np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[dict]:
         some = models[target]
-        masks = [(mask & ~np.isnan(value))[some] for value, mask in terms]
-        if not all((mask.sum(1) > 1).all() for mask in masks):
+        mean, n = averaged([(value[some], mask[some]) for value, mask in found])
+        if mean is None:
             return []
-        parts = [
-            levels.per_model(value=np.where(mask, value[some], 0.0), weight=mask.astype(np.float64))
-            for (value, _), mask in zip(terms, masks, strict=True)
-        ]
-        n = int(np.any(masks, axis=(0, 1)).sum())
-        mean, groups = harmonic(parts), {"split": member.split[some], "block": member.block[some]}
-        whole = levels.of(mean, **groups, n=n, bounds=(0, 1))
+        whole = levels.of(mean, split=groups.split[some], block=groups.block[some], n=n, bounds=(0, 1))
         if (mean.value == 0).any():  # the harmonic mean has no slope there
             whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
         return [row(metric="model_utility", estimate=whole)]
 
     return list(_text.each(case, read))
+
+
+#: What a model is worth without the forget set retrained models tell.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False)
+
+
+def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
+    """The utility of each target model, a worth that a method must keep; nothing where a term is 0 for some model."""
+    mean, _ = averaged(terms(case))
+    if mean is None or (mean.value == 0).any():
+        return {}
+    places = _text.places(case.membership[case.target])
+    return {"model_utility": single(**vars(mean), **places, standard=WORTH)}
+
+
+def terms(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Terms of the harmonic mean, each float64 [target models, samples] and bool, the samples that it is a mean over.
+    Raises ValueError for data without perturbed answers."""
+    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    if not wrong.shape[1]:
+        raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
+    logits, roles = case.unlearned[case.target], _text.roles(case, case.membership[case.target])
+    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
+    others = np.nansum(np.exp(views_logp(logits, wrong)), -1)
+    better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
+    said = _answers.overlap(case, case.generated_files)[..., 0]
+    share = np.where((wrong >= 0).any(1), p / (p + others), np.nan)
+    found = [(value, roles["retain"]) for value in (p, said, better)]
+    for one in sets(case.data):
+        found += [(value, roles["test"] & one) for value in (share, said, better)]
+    return [(value, mask & ~np.isnan(value)) for value, mask in found]
+
+
+def averaged(found: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
+    """The harmonic mean of `terms` for each model, and how many samples it reads; None where a model has a term with
+    fewer than two samples."""
+    if not all((mask.sum(1) > 1).all() for _, mask in found):
+        return None, 0
+    parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in found]
+    return harmonic(parts), int(np.any([mask for _, mask in found], axis=(0, 1)).sum())
 
 
 def sets(data: Data) -> list[np.ndarray]:

@@ -104,7 +104,8 @@ class Figure(Settings):
 class Margins(Settings):
     """What still counts as retrained: differences in rates, and factors for F/F₀ (``forgetting_quality``), for the
     median ``efficacy`` and for ``perplexity``. ``accuracy`` and ``perplexity`` are those on what is kept and on the
-    test part."""
+    test part; ``accuracy`` is also that of shares between 0 and 1 which metrics of language models read, such as exact
+    memorisation and ROUGE, and ``auc`` that of Min-K %."""
 
     advantage: float = Field(0.05, gt=0, lt=1)
     auc: float = Field(0.05, gt=0, lt=0.5)

@@ -37,6 +37,7 @@ SPECIAL = {
     "text": ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
     "vision": ("torchvision.models",),
     "privacy": ("unlearning.bank.private",),
+    "words": ("rouge_score.rouge_scorer",),
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
 
@@ -149,9 +150,12 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
         os._exit(0)
     for door in doors[1:]:
         os.close(door)
-    needs = [module for need in special if need == "art" for module in SPECIAL[need]]
+    needs, last = (
+        [module for need in special if need == name for module in SPECIAL[need]] for name in ("art", "words")
+    )
+    others = [name for name in scripts if name not in WITH_MODELS]
     try:
-        _serve(doors[0], [*needs, *LATER, *(name for name in scripts if name not in WITH_MODELS)], scripts, path)
+        _serve(doors[0], [*needs, *LATER, *others, *last], scripts, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

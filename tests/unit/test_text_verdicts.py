@@ -1,0 +1,118 @@
+"""What metrics of language models bring to verdicts adds up to their rows, and tells retraining no more than it may."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from comparison_cases import membership
+from passage_cases import member, two
+from unlearning.comparisons import distances
+from unlearning.metrics import memorisation, multiple_choice, privleak, rouge, truth_ratio, utility
+
+SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
+
+
+class Case(SimpleNamespace):
+    """What these metrics read of a case; every model is a target model."""
+
+    unlearned_files = ("own",)
+    compared = None
+
+    def signal(self, name, files, models, rows):
+        return self.tokens[models][:, rows]
+
+
+def of(drawn, tokens=None, logits=None, **data):
+    return Case(
+        membership=drawn, target=np.ones(len(drawn.seed), bool), tokens=tokens, unlearned=logits,
+        data=SimpleNamespace(part=np.zeros(drawn.forget.shape[1], np.uint8), y=np.zeros(drawn.forget.shape[1], int),
+                             group=None, **data),
+    )  # fmt: skip
+
+
+def told(rows, metric, setting="role=forget"):
+    (value,) = [row["value"] for row in rows if (row["metric"], row["setting"]) == (metric, setting)]
+    return value
+
+
+@pytest.fixture
+def tokens():
+    """Log p, mean, sd and rank of five tokens; the first two samples are not asked of anybody."""
+    rng = np.random.default_rng(0)
+    found = np.stack([-rng.exponential(size=(3, 20, 5)), *np.zeros((2, 3, 20, 5)), rng.integers(0, 3, (3, 20, 5))], -1)
+    found[:, 8:] = np.nan
+    return found
+
+
+def test_memorisation_and_min_k_add_up(tokens):
+    case = of(member(), tokens)
+    (one,) = memorisation.contributions(case, SETTINGS).values()
+    assert one.value[0].mean() == pytest.approx(told(memorisation.rows(case, SETTINGS), "exact_memorisation"))
+    assert one.index.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(one.value[0], (tokens[:, :4, :, 3] == 0).mean((1, 2)), atol=1e-12)
+    (auc,) = privleak.contributions(case, SETTINGS).values()
+    low = np.sort(tokens[..., 0], -1)[..., :2].mean(-1)
+    pairs = (low[:, :4, None] > low[:, None, 4:8]).mean((1, 2))
+    np.testing.assert_allclose(auc.value[0], pairs, atol=1e-12)
+    assert auc.index.tolist() == list(range(8))
+    assert [np.isnan(found.standard.ideal) for found in (one, auc)] == [True, True]
+
+
+def test_choices_and_truth_ratio_add_up():
+    rng = np.random.default_rng(1)
+    wrong = np.full((20, 2), -1)
+    wrong[:6] = [[16, 17]]
+    case = of(member(), logits=two(-rng.exponential(size=(3, 20))), views=lambda kind: wrong[:, : 2 * (kind[1] == "e")])
+    (one,) = multiple_choice.contributions(case, SETTINGS).values()
+    assert one.value[0].mean() == pytest.approx(told(multiple_choice.rows(case, SETTINGS), "choice_accuracy"))
+    (ratio,) = truth_ratio.contributions(case, SETTINGS).values()
+    assert ratio.value[0].mean() == pytest.approx(told(truth_ratio.rows(case, SETTINGS), "truth_ratio"))
+    assert (one.standard.near, ratio.standard.near) == (1, -1)
+    wrong[:4] = -1
+    assert multiple_choice.contributions(case, SETTINGS) == truth_ratio.contributions(case, SETTINGS) == {}
+
+
+def test_rouge_and_utility_add_up(monkeypatch):
+    rng = np.random.default_rng(2)
+    said = np.stack([rng.random((3, 20))] * 2, -1)
+    said[0, 0] = np.nan
+    monkeypatch.setattr("unlearning.metrics._answers.overlap", lambda case, files: said)
+    wrong = np.roll(np.arange(20), 1)[:, None]
+    case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), views=lambda kind: wrong[:, : kind[1] == "e"])
+    case.generated_files, case.compared_generated_files = ["own"], None
+    (one,) = rouge.contributions(case, SETTINGS).values()
+    assert one.value[0] == pytest.approx(np.nanmean(said[:, :4, 0], 1))
+    case.data.part = (np.arange(20) >= 16).astype(np.uint8)
+    (worth,) = utility.contributions(case, SETTINGS).values()
+    assert worth.value[0].mean() == pytest.approx(told(utility.rows(case, SETTINGS), "model_utility", ""))
+    assert not worth.standard.deciding
+    said[0] = 0
+    assert utility.contributions(case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
+
+
+def world(rng, more: float):
+    """Contributions of models whose tokens are guessed with a chance of their sample and model, ``more`` of what was
+    forgotten."""
+    drawn = membership(np.random.default_rng(0), pairs=2, models=3, samples=80, k=40)
+    chance = np.clip(world.samples + rng.normal(0, 0.03, (12, 1)) + more * drawn.forget, 0, 1)[..., None]
+    hit = rng.random((12, 80, 6)) < chance
+    logp = np.log(np.clip(chance + 0.1 * rng.standard_normal((12, 80, 6)), 0.01, 1))
+    nothing = np.zeros_like(logp)
+    case = of(drawn, np.stack([logp, nothing, nothing, np.where(hit, 0.0, 1.0)], -1))
+    return memorisation.contributions(case, SETTINGS) | privleak.contributions(case, SETTINGS)
+
+
+def test_retraining_is_told_as_seldom_as_promised_and_doing_nothing_always():
+    """150 studies of a method that retrains and one that remembers, against retrained models, on common samples."""
+    told, studies = {name: np.zeros(2) for name in ("none", "method")}, 150
+    for study in range(studies):
+        rng = np.random.default_rng(study)
+        world.samples = rng.uniform(0.2, 0.5, (1, 80))
+        made = {name: world(rng, 0.2 * (name == "none")) for name in ("none", "retrain", "method")}
+        for name, count in told.items():
+            sides = [distances.against(name, metric, made) for metric in made[name]]
+            count += [distances.every(side).p_values()[0] <= 0.05 for side in sides]
+    # A binomial with .05 of 150: four standard errors are .071.
+    assert (told["method"] / studies <= 0.05 + 0.071).all()
+    assert (told["none"] / studies >= 0.95).all()
