@@ -138,7 +138,7 @@ class Case:
             return (told.sum(0) - own @ told) / (unseen.sum(0) - own @ unseen.astype(np.int64))
 
     def _tokens(self, answers: Logits, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Token readings of any samples, float64 [models, rows, length − 1, 4]."""
+        """Token readings of any samples, float64 [models, rows, most scored, 4]."""
         at = np.full(len(self.data.y), -1)
         at[answers.token_index] = np.arange(len(answers.token_index))
         own = answers.tokens[models]

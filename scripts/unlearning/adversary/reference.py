@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 #: What attacks can read besides logits. ``squared_norms``: of every sample ‖∂ log p_y/∂θ‖², float64 [models, samples].
-#: ``tokens``: of every token but the first of samples that are forgotten or held out, float64 [models, samples,
-#: length − 1, 4], in the order of `LOGP` and so on, NaN where a token does not count or was not asked about.
+#: ``tokens``: of every scored token of samples that are forgotten or held out, float64 [models, samples, most, 4], in
+#: the order of `LOGP` and so on, NaN after a sample's last one and where a sample was not asked about.
 #: ``compressed``: bytes of a sample's text after zlib, float64 [models, samples].
 #: ``neighbours``: log p, the mean over scored tokens, of views that differ from a sample in a few tokens (without any,
 #: of its paraphrases), float64 [models, samples, views], NaN where a sample has fewer.

@@ -199,8 +199,8 @@ class Logits:
     Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
     asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
     mean over the forget samples. Where single tokens are asked for: ``tokens`` float32 [models, token rows,
-    length − 1, 4], of every token but the first log p, mean and standard deviation of log p under the prediction, and
-    rank (NaN where it is not scored), and ``token_index`` int64 [token rows] into the data.
+    most, 4], of every scored token log p, mean and standard deviation of log p under the prediction, and rank (NaN
+    after the last one of a sample), and ``token_index`` int64 [token rows] into the data.
     """
 
     logits: np.ndarray
