@@ -10,16 +10,10 @@ import text_files
 import yaml
 
 from unlearning.artifacts import tables as tables_of
+from unlearning.study.expand import override
 from workplace import ROOT, Workplace
 
 FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
-
-
-def filled(defaults: dict, own: dict) -> dict:
-    """``own`` with what ``defaults`` say besides."""
-    both = {**defaults, **own}
-    nested = [name for name in both if isinstance(defaults.get(name), dict) and isinstance(own.get(name), dict)]
-    return both | {name: filled(defaults[name], own[name]) for name in nested}
 
 
 def ruli(folder, shared: dict, scenarios: dict) -> None:
@@ -29,6 +23,8 @@ def ruli(folder, shared: dict, scenarios: dict) -> None:
     shared["protocol"] |= {"target_size": 90, "attack_size": 60, "shadow_blocks": 4}
     for options in (shared["methods"]["graddiff"], shared["methods"]["npo"]):
         options |= {**FAST, "lr": 0.002, "epochs": 3}
+    scenarios["compat"]["methods"]["graddiff"] |= {**FAST, "lr": 0.002, "epochs": 3}
+    scenarios["compat"]["model"]["weights"] = "gpt2"
     for scenario, kind in (("gpt2", "gpt2"), ("pythia", "gpt_neox")):
         text_files.checkpoint(folder / kind, kind)
         scenarios[scenario]["model"]["weights"] = kind
@@ -75,7 +71,7 @@ def made(tree, tmp_path_factory):
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
-        whole["scenarios"] |= {scenario: filled(shared, own) for scenario, own in scenarios.items()}
+        whole["scenarios"] |= {scenario: override(shared, own) for scenario, own in scenarios.items()}
         for kind in ("tables", "figures"):
             whole[kind] |= {f"{name}_{wish}": how for wish, how in study.get(kind, {}).items()}
     place = Workplace(tree, folder)
