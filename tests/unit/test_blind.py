@@ -58,6 +58,19 @@ def test_leaky_sides_are_seen():
         blind_rows(y, np.arange(600) < 4, np.arange(600) >= 6)
 
 
+def test_texts_are_bags_of_tokens():
+    x = np.int32([[5, ~np.int32(7), 5, -1], [7, 9, 5, 0], [9, 0, 3, -1]])
+    assert blind.bags(x).tolist() == [[0, 2, 1, 0], [1, 1, 1, 1], [1, 0, 0, 1]], "of 0, 5, 7 and 9; padding is no token"
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(0, 40, (400, 12)), np.zeros(400, int)
+    forget = rng.random(400) < 0.5
+    plain = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
+    assert plain["ci_low"] <= 0.5 <= plain["ci_high"]
+    x[forget, 3] = 7
+    told = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
+    assert told["ci_low"] > 0.7, "the count of that token alone has an AUC of .89"
+
+
 def test_label_overlap_is_that_of_histograms():
     y = np.array([0, 0, 1, 1, 2, 2, 2, 2])
     a, b = np.arange(8) < 4, np.arange(8) >= 4

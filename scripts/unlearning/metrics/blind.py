@@ -27,7 +27,8 @@ QUANTITIES = tuple(
 class Options(Settings):
     """``folds`` of the cross-validation; ``ridge``: the penalty of the linear classifier on standardised features;
     ``shuffles``: random divisions of the same samples, for the chance level of label overlap;
-    ``features``: what the classifier sees; ``components``: principal components kept if there are more features.
+    ``features``: what the classifier sees, nothing or pixels (of text, how often each token occurs); ``components``:
+    principal components kept if there are more features.
     """
 
     features: Literal["pixels", "none"] = "pixels"
@@ -40,8 +41,9 @@ class Options(Settings):
 def rows(case: Case, settings: dict) -> list[dict]:
     """`evaluate` on each target model of a case and its target samples; means over the models.
 
-    Pixels stand in for the embeddings of the paper; tokens have none. The mean of the limits is at least as wide
-    as the interval of the mean, however the models depend on one another; so is the mean range of random divisions.
+    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
+    limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
+    range of random divisions.
     """
     options = Options(**settings["metrics"]["blind"])
     member = case.membership[case.target]
@@ -49,8 +51,9 @@ def rows(case: Case, settings: dict) -> list[dict]:
     forget, heldout = member.forget & asked, member.heldout & asked
     used = (forget | heldout).any(axis=0)
     features = None
-    if options.features == "pixels" and case.data.x.dtype.kind != "i":
-        features = principal(case.data.x[used].reshape(int(used.sum()), -1), options.components)
+    if options.features == "pixels":
+        x = case.data.x[used]
+        features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
     found = [
         evaluate(
             y=case.data.y[used],
@@ -67,6 +70,15 @@ def rows(case: Case, settings: dict) -> list[dict]:
     notes = [note for note in by_label["note"].split("; ") if note != LEAKY]
     by_label["note"] = "; ".join(filter(None, [*notes, LEAKY if by_label["value"] < chance["ci_low"] else ""]))
     return list(means.values())
+
+
+def bags(x: np.ndarray) -> np.ndarray:
+    """How often each token occurs in each row of ``x`` int [samples, length] (marks as in `unlearning.data`), of tokens
+    that two rows have at least: float64 [samples, tokens]."""
+    found, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
+    counts = np.zeros((len(x), len(found)))
+    np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), x != -1)
+    return counts[:, (counts > 0).sum(0) > 1]
 
 
 def principal(x: np.ndarray, components: int) -> np.ndarray:
