@@ -19,8 +19,9 @@ FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
 def ruli(folder, shared: dict, scenarios: dict) -> None:
     text_files.wikitext(folder / "data/wikitext-103", 60)
     shared["data"] |= {"length": 16, "shortest": 12, "public": 0.1, "tokenizer": "gpt2", "size": 240, "test_size": 30}
-    shared["recipe"] |= {**FAST, "epochs": 12}
-    shared["protocol"] |= {"target_size": 90, "attack_size": 60, "shadow_blocks": 4}
+    shared["recipe"] |= {**FAST, "lr": 0.02, "batch_size": 30, "epochs": 10}
+    shared["protocol"] |= {"target_size": 90, "attack_size": 60, "shadow_blocks": 3}
+    shared["controls"] = False
     for options in (shared["methods"]["graddiff"], shared["methods"]["npo"]):
         options |= {**FAST, "lr": 0.002, "epochs": 3}
     scenarios["compat"]["methods"]["graddiff"] |= {**FAST, "lr": 0.002, "epochs": 3}
@@ -37,7 +38,7 @@ def tofu(folder, shared: dict, scenarios: dict) -> None:
     shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
     shared["data"]["length"] = 16
     shared["recipe"] |= {**FAST, "epochs": 24}
-    shared["protocol"] |= {"alpha": 0.25, "pairs": 1, "models_per_split": 2}
+    shared["protocol"] |= {"alpha": 0.25, "pairs": 1}
     some = {"npo": {"epochs": 5}, "idk_dpo": {"epochs": 2}, "rmu": {"epochs": 2}}
     quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002} | own for name, own in some.items()}
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
@@ -48,7 +49,7 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
     shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
     shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
     shared["recipe"] |= {**FAST, "epochs": 15}
-    shared["protocol"] |= {"pairs": 1, "models_per_split": 2}
+    shared["protocol"]["pairs"] = 1
     some = ("graddiff_kl", "npo_kl", "task_vector")
     quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in some}
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
@@ -57,8 +58,10 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
 def sst5(folder, shared: dict, scenarios: dict) -> None:
     text_files.sst5(folder / "data/sst5")
     shared["data"] |= {"size": 400, "test_size": 100}
-    shared["recipe"] |= {"epochs": 30}
-    shared["protocol"] |= {"alpha": 0.25, "pairs": 2, "models_per_split": 2}
+    shared["recipe"] |= {"lr": 0.01, "epochs": 15}
+    shared["protocol"] |= {"alpha": 0.25, "pairs": 2}
+    shared["methods"] = {name: shared["methods"][name] for name in ("none", "retrain", "fisher", "ssd")}
+    shared["controls"] = False
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +111,7 @@ def test_ruli_finds_what_language_models_remember(found):
         auc = {method: found[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
         assert auc["none"]["ci_low"] > 0.8
         assert holds(auc["retrain"], 0.5)
-        assert found[scenario, "none", "", "exact_memorisation", "role=forget"]["value"] > 0.5
+        assert found[scenario, "none", "", "privleak", ""]["ci_high"] < -50
 
 
 def test_tofu_compares_with_retrained_models(found, made):
