@@ -25,7 +25,7 @@ VALUES = (
     "{file: missing.py}", "[[[[[[[[1]]]]]]]]", "? a", "- -", "%", "@", "`", "{1: 2, true: 3}", "!!binary x",
     "!!set {a}",
 )  # fmt: skip
-LIMIT = 3_000
+LIMIT = 10_000
 
 
 def mutated(text: str, rng: np.random.Generator) -> bytes:
