@@ -1,5 +1,6 @@
 """Checks across fields: combinations that are valid field by field but contradict each other."""
 
+import json
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,12 +64,14 @@ def scenarios(every: Iterable[Scenario]) -> None:
     for one in [] if any(s.use.label_noise for s in every) else every:
         for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
             raise StudyError(("scenarios", one.name, "data", field), "has no effect; no scenario sets label_noise")
-    for i, one in enumerate(every):
-        same = [other for other in every[:i] if _same(other, one)]
+    known = {}
+    for one in every:
+        same = known.setdefault(_content(one), [])
         point = next((other for other in same if other.name == one.name), None)
         if point is not None:
             raise StudyError(("scenarios", one.name, "vary"), f"sets the same for {point.setting} and {one.setting}")
         twin = next((other for other in same if not (other.axes or one.axes)), None)
+        same.append(one)
         if twin is not None:
             raise StudyError(
                 ("scenarios", one.name), f"is the same as {twin.name!r}; change a field or leave one of the two out"
@@ -105,6 +108,8 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
         twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
         if twin is not None:
             raise StudyError((*where, field), f"names {twin!r} twice; keep one of the two")
+    if kind == "tables" and wish.layout == "rankings":
+        _ranked(wish, where)
     for metric in _listed(wish.metric) if kind == "tables" else ():
         _metric(metric, (*where, "metric"), shown)
     for attack in _listed(wish.attack):
@@ -126,9 +131,19 @@ def _drawing(kind: str) -> None:
         raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
 
-def _same(a: Scenario, b: Scenario) -> bool:
-    names = {"name", "setting", "axes"}
-    return all(getattr(a, part) == getattr(b, part) for part in a.__dataclass_fields__ if part not in names)
+def _ranked(wish: Table, where: tuple[str, str]) -> None:
+    for field in ("metric", "attack", "setting"):
+        if isinstance(getattr(wish, field), list):
+            raise _joint((*where, field), "must be one with the layout rankings, not a list")
+    for field in ("footer", "published"):
+        if getattr(wish, field):
+            raise _joint((*where, field), "has no effect with the layout rankings; leave it out")
+
+
+def _content(one: Scenario) -> str:
+    """All of a scenario but its names, as text that is equal for equal ones."""
+    parts = {part: value for part, value in vars(one).items() if part not in ("name", "setting", "axes")}
+    return json.dumps(parts, sort_keys=True, default=vars)
 
 
 def _listed(value: str | list[str]) -> list[str]:
