@@ -153,9 +153,7 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
         os._exit(0)
     for door in doors[1:]:
         os.close(door)
-    needs, last = (
-        [module for need in special if need == name for module in SPECIAL[need]] for name in ("art", "words")
-    )
+    needs, last = (SPECIAL[name] if name in special else () for name in ("art", "words"))
     others = [name for name in scripts if name not in WITH_MODELS]
     try:
         _serve(doors[0], [*needs, *LATER, *others, *last], scripts, path)
