@@ -53,19 +53,24 @@ class Decision:
     note: str = ""
 
 
-def holm(*, p: np.ndarray) -> np.ndarray:
+def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
 
-    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. Raises
-    ValueError for values outside [0, 1].
+    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
+    float64 > 0 of the same shape: how much of α each hypothesis has to begin with (Holm's section 4; None: all the
+    same). Raises ValueError for values outside [0, 1] and weights that are not above 0.
     """
     p = np.asarray(p, dtype=np.float64)
+    weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
     known = ~np.isnan(p)
-    some = p[known]
+    some, share = p[known], weight[known]
     if ((some < 0) | (some > 1)).any():
         raise ValueError("p-values must lie in [0, 1]")
-    order = np.argsort(some, kind="stable")
-    steps = np.minimum(np.maximum.accumulate((len(some) - np.arange(len(some))) * some[order]), 1.0)
+    if not (share > 0).all():
+        raise ValueError("weights of p-values must be above 0")
+    order = np.argsort(some / share, kind="stable")
+    left = np.cumsum(share[order][::-1])[::-1]
+    steps = np.minimum(np.maximum.accumulate(left * some[order] / share[order]), 1.0)
     adjusted, found = np.empty(len(some)), np.full(p.shape, np.nan)
     adjusted[order] = steps
     found[known] = adjusted
