@@ -20,9 +20,6 @@ from unlearning.stats.paired import Distances
 TRUTH = np.array([0.0, 0.0, 0.0, 0.0, 4.0, -4.0, 20.0, 40.0])
 RETRAINED, AT_MARGIN, METHOD, NONE = slice(0, 4), (4, 5), 6, 7
 
-#: None has half of α to begin with.
-WEIGHT = np.where(np.arange(len(TRUTH)) == NONE, len(TRUTH) - 1.0, 1.0)
-
 #: Differences whose intervals are counted beside those of the last four distances: to retraining, to none, to another.
 PAIRED = np.zeros((3, 8))
 PAIRED[[0, 1, 2], [4, 6, 4]] = 1.0
@@ -68,7 +65,7 @@ more than .05 in half of the shapes.
 def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np.ndarray | float]:
     """One simulated audit: what was called wrongly, what was covered, and the half-width foretold for 4 × the pairs."""
     read, truth = world.read(rng), np.array(world.truth)
-    p = decide.holm(p=read.p_values(), weight=WEIGHT)
+    p = decide.family(p=read.p_values(), nothing=np.arange(8) == NONE, retrained=np.zeros(8, dtype=bool))
     half, inner = read.half_widths(), read.half_widths(level=1 - 2 * decide.ALPHA)
     verdicts = [
         decide.classify(

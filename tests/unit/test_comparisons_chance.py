@@ -105,13 +105,14 @@ def test_what_is_told_by_the_spread_of_retrained_models_shows_an_interval_that_s
     assert "interval by how retrained models differ; the method's own may differ more" in rows["x"]["note"]
 
 
-def test_half_of_alpha_belongs_to_none():
-    """Its p-value is doubled, however many other methods there are, and costs these nothing once it is told."""
+def test_none_has_half_of_alpha_and_the_retrained_a_tenth():
+    """None's p-value is adjusted alike however many others there are, and costs these nothing once it is told."""
     rng = np.random.default_rng(5)
     found = {"none": scores(rng, 0.5, 0.0), **{f"m{i}": scores(rng, 0.9, 0.03) for i in range(9)}}
-    found["retrain"] = scores(rng, 0.9, 0.03)
+    found |= {name: scores(rng, 0.9, 0.03) for name in ("retrain", "retrain_control")}
     made, rows = compare(found)
     p = {row["method"]: row["p"] for row in made.distances}
-    assert rows["none"]["p_holm"] == pytest.approx(2 * p["none"], rel=1e-6)
-    least = min((name for name in p if name != "none"), key=p.get)
-    assert rows[least]["p_holm"] == pytest.approx(min(9 * p[least], 1))
+    assert rows["none"]["p_holm"] == pytest.approx(2 * p["none"] / 0.9, rel=1e-6)
+    least = min((name for name in p if name.startswith("m")), key=p.get)
+    assert rows[least]["p_holm"] == pytest.approx(min(9 * p[least] / 0.9, 1))
+    assert rows["retrain_control"]["p_holm"] == pytest.approx(min(20 * p["retrain_control"], 1))

@@ -67,6 +67,32 @@ def test_holm_controls_the_family_of_correlated_tests():
         assert rejected[:, :4].mean() > 0.8
 
 
+def test_a_family_shares_alpha_between_controls_nothing_and_methods():
+    p = np.array([0.001, 0.002, 0.01, np.nan, 0.04, 0.03])
+    nothing, retrained = np.arange(6) < 2, np.arange(6) == 2
+    found = decide.family(p=p, nothing=nothing, retrained=retrained)
+    # weights 1 to each of two tests of doing nothing, 1 to each of two methods; a tenth of α for one retrained
+    np.testing.assert_allclose(found, np.array([0.004, 0.006, 0.09, np.nan, 0.06, 0.06]) / 0.9)
+    alone = decide.family(p=p[:1], nothing=nothing[:1], retrained=retrained[:1])
+    np.testing.assert_allclose(alone, p[:1])
+    assert decide.family(p=np.array([]), nothing=np.zeros(0, bool), retrained=np.zeros(0, bool)).shape == (0,)
+
+
+@pytest.mark.parametrize("false", [slice(0, 0), slice(0, 1), slice(0, 5)])
+def test_a_family_is_told_falsely_as_rarely_as_promised(false):
+    from scipy.special import ndtr
+
+    rng, tests = np.random.default_rng(2), np.arange(12)
+    z = 0.7 * rng.standard_normal((4000, 1)) + np.sqrt(0.51) * rng.standard_normal((4000, 12))
+    z[:, false] += 5
+    true = np.ones(12, dtype=bool)
+    true[false] = False
+    p = 2 * ndtr(-np.abs(z))
+    found = np.array([decide.family(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
+    assert found[:, true].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
+    assert found[:, 10:].any(axis=1).mean() <= 0.005 + 3.1 * np.sqrt(0.005 * 0.995 / 4000)
+
+
 def test_holm_refuses_what_is_no_probability():
     with pytest.raises(ValueError, match="in \\[0, 1\\]"):
         holm(p=np.array([0.1, 1.5]))
