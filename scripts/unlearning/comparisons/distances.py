@@ -90,6 +90,12 @@ class Read:
         own = self.every.half_widths()[self.which]
         return float(self.together.half[self.which] / own) if own > 0 else 1.0
 
+    @property
+    def factor_of_test(self) -> float:
+        """How much further from 0 this number must lie to be told than if there were no other."""
+        own = self.chance.half_widths(units=False)[self.which]
+        return float(self.together.alone[self.which] / own) if own > 0 else 1.0
+
     def telling(self, p_holm: float) -> "Read":
         """The same, told by the largest of the numbers that tell, if ``p_holm`` ≤ α: the p of all numbers together,
         adjusted over methods and metrics. A number's own p is adjusted by as much."""

@@ -38,7 +38,7 @@ def needed(method: str, metric: str, one: Read) -> list[dict]:
         return []
     parts, rows, planned = components(one), [], designs_of(one)
     of, distance, margin = _widened(parts, one.factor), one.shown.estimate.value, one.shown.margin
-    chance = _widened(by_chance(one), one.factor)
+    chance = by_chance(one)
     for what in (PAIRS, MODELS):
         found = _least(
             lambda times, what=what: resolution.decides(
@@ -150,12 +150,15 @@ def components(one: Read) -> Components:
 
 
 def by_chance(one: Read) -> Components:
-    """Components of the distance that is shown, if the method is retraining (`distances.by_chance`)."""
+    """Components of the distance that is shown, if the method is retraining (`distances.by_chance`), with the factor by
+    which a test of several attacks asks for more."""
     if one.chance is one.every:
-        return components(one)
-    if one.side.own.standard.chance == OF_SAMPLES:
-        return replace(components(one), model=0.0, pair=0.0, of_samples=True)
-    return resolution.components(distances=one.chance)[one.which]
+        found = components(one)
+    elif one.side.own.standard.chance == OF_SAMPLES:
+        found = replace(components(one), model=0.0, pair=0.0, of_samples=True)
+    else:
+        found = resolution.components(distances=one.chance)[one.which]
+    return _widened(found, one.factor_of_test)
 
 
 def _widened(parts: Components, factor: float) -> Components:
@@ -172,9 +175,7 @@ def _row(
         "metric": metric, "method": method, "attack": one.attack, "unit": one.side.own.standard.units, "what": what,
         "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
-        "least_distance": resolution.least_distance(
-            of=wide, design=design, chance=_widened(by_chance(one), one.factor)
-        ),
+        "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(one)),
         "margin": max(map(abs, one.shown.margin)), "outcome": "", "pair": parts.pair, "pair_noise": parts.pair_noise,
         "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
         "chance": one.side.own.standard.chance,
