@@ -96,7 +96,8 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
         attacks = f", {_many(len(scenario.attacks), 'attack')}" if scenario.attacks else ""
         print(f"  {scenario.name}: {scenario.protocol.name} with {', '.join(scenario.methods)}{attacks}")
     made = ", ".join(f"{count} {stage}" for stage, count in stages.items() if count)
-    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done.")
+    models = f", up to {_many(found.models, 'model')} trained or unlearned" if found.models else ""
+    print(f"{_many(len(nodes), 'job')} ({made}), of which {done} are done{models}.")
     for file in rehearsal.models(found):
         print(f"  {file}: a model was built, trained on one batch and asked, as it must be.")
     print(outlook.text(found, asked.file))

@@ -36,6 +36,7 @@ def study(nodes: int) -> dict:
             "methods": {name: {} for name in ("none", "retrain", *METHODS)},
             "attacks": {name: {} for name in ("confidence", "entropy", "kde", "loss", "random")},
         },
+        "limit": 10**8,
         "scenarios": {"large": {"vary": {"data.label_noise": [round(i / points * 0.9, 5) for i in range(points)]}}},
     }
 

@@ -7,6 +7,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import snakemake_logger_plugin_unlearning  # noqa: F401 (as Snakemake does before it reads a study)
+from snakemake.settings.types import ConfigSettings
+from snakemake_interface_common.exceptions import WorkflowError
 from unlearning_audit import command
 
 from unlearning.study import reading
@@ -22,7 +25,7 @@ VALUES = (
     "{file: missing.py}", "[[[[[[[[1]]]]]]]]", "? a", "- -", "%", "@", "`", "{1: 2, true: 3}", "!!binary x",
     "!!set {a}",
 )  # fmt: skip
-LIMIT = 3_000
+LIMIT = 10_000
 
 
 def mutated(text: str, rng: np.random.Generator) -> bytes:
@@ -93,6 +96,12 @@ def attempt(text: str, rng: np.random.Generator, way: str = "a file") -> tuple[s
             said = str(error)
             told = said.isprintable() and ("mine.yaml: " in said or "(given by --config)" in said)
             return f"{way}: refused", "" if told else f"{said!r} for {content!r}"
+        except WorkflowError as error:
+            said = str(error)
+            return (
+                f"{way}: refused",
+                "" if said.isprintable() and "mine.yaml: " in said else f"{said!r} for {content!r}",
+            )
         except ValueError as error:
             return f"{way}: refused by the plan", "" if str(error).isprintable() else f"{error!r} for {content!r}"
         except SystemExit as end:
@@ -135,5 +144,14 @@ def _command(text: str, path: Path) -> None:
                 raise
 
 
+def _snakemake(text: str, path: Path) -> None:
+    """As snakemake --configfile reads it, and after that the Snakefile."""
+    ConfigSettings(configfiles=[path])
+    _file(text, path)
+
+
 #: The ways to give a study.
-WAYS = {"a file": _file, "two files": _two, "--config": _given, "audit check": _command}
+WAYS = {
+    "a file": _file, "two files": _two, "--config": _given, "audit check": _command,
+    "snakemake --configfile": _snakemake,
+}  # fmt: skip

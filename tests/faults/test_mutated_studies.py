@@ -14,6 +14,8 @@ def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     text = STUDY.format(file="mine.yaml", name="mine", methods="", attacks="")
     ways = list(studies.WAYS)
-    done = [studies.attempt(text, np.random.default_rng([0, number]), ways[number % 4]) for number in range(200)]
+    done = [
+        studies.attempt(text, np.random.default_rng([0, number]), ways[number % len(ways)]) for number in range(250)
+    ]
     assert not [wrong for _, wrong in done if wrong]
     assert {what for what, _ in done} >= {f"{way}: {end}" for way in ways for end in ("planned", "refused")}

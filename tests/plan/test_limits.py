@@ -14,19 +14,32 @@ def made(**edits):
 
 @pytest.mark.parametrize("batch", [2, 10**8])
 def test_a_study_of_endless_pairs_says_how_large_it_would_be(batch):
-    with pytest.raises(
-        ValueError, match=r"^scenarios\.main: the study would be up to [\d,]+ jobs with 10,000,\d+ block"
-    ):
+    said = r"^scenarios\.main: the study would be up to [\d,]+ jobs with [\d,]{10,} models trained or unlearned"
+    with pytest.raises(ValueError, match=said):
         made(defaults__protocol__pairs=10**7, batch=batch)
 
 
+@pytest.mark.parametrize("field", ["models_per_split", "shadow_models_per_split"])
+def test_endless_models_in_few_jobs_are_refused(field):
+    with pytest.raises(ValueError, match=r"^scenarios\.main: .* with [\d,]{10,} models trained or unlearned"):
+        made(**{f"defaults__protocol__{field}": 10**9})
+
+
 def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
-    small = len(made())
-    assert len(made(limit=small)) == small
+    small = made().models
+    assert small == 4 * 2 * (3 + 1) * 5  # pairs, splits, models of either half; as trained and by four methods
+    assert made(limit=small).models == small
     with pytest.raises(ValueError, match=r"more than limit \(10\) are not planned; .* or set limit to \d+ at the top"):
         made(limit=10)
-    with pytest.raises(ValueError, match=r"up to 46 jobs"):  # shared jobs are counted as if they were not
+    with pytest.raises(
+        ValueError, match=r"up to 46 jobs with 320 models"
+    ):  # shared jobs are counted as if they were not
         made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
+
+
+def test_endless_requests_are_refused():
+    with pytest.raises(StudyError, match=r"protocol\.requests: must be at most 1000, found 45045"):
+        made(defaults__protocol__requests=45_045)
 
 
 def test_axes_that_multiply_without_end_are_refused():
@@ -35,7 +48,9 @@ def test_axes_that_multiply_without_end_are_refused():
         made(scenarios__main__vary=axes)
 
 
+@pytest.mark.parametrize("place", ["recipe", "methods__finetune"])
 @pytest.mark.parametrize(("field", "most"), [("epochs", 100_000), ("lr", 1_000)])
-def test_implausible_training_is_refused(field, most):
-    with pytest.raises(StudyError, match=rf"recipe\.{field}: must be at most {most}, found 1000000000"):
-        made(**{f"defaults__recipe__{field}": 10**9})
+def test_implausible_training_is_refused(place, field, most):
+    of = place.replace("__", r"\.")
+    with pytest.raises(StudyError, match=rf"{of}\.{field}: must be at most {most}, found 1000000000"):
+        made(**{f"defaults__{place}__{field}": 10**9})

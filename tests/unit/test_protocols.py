@@ -53,6 +53,15 @@ def test_as_many_blocks_as_were_asked_for(name):
     assert list(module.blocks(options_of(name, **asked)).values()) == list(asked.values())
 
 
+@EVERY
+def test_a_block_has_as_many_models_as_it_says(name, population):
+    several = {"models_per_split": 2, "models_per_block": 5} if name != "interclass_confusion" else {"models": 4}
+    known = registry.options("protocols", name).model_fields
+    for fields in ({}, {field: value for field, value in several.items() if field in known}):
+        said = registry.load("protocols", name).models(options_of(name, **fields))
+        assert said == len(drawn(name, population=population, **fields).seed)
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_model_has_a_seed_of_its_own(name):
     blocks = [drawn(name, block, population=p) for p in populations(name) for block in range(20)]

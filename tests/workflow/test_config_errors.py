@@ -60,6 +60,30 @@ def test_a_wrong_study_ends_with_one_sentence(tmp_path, study, arguments, expect
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"study: mine\nname: \xe9\xff\n", "is not text in UTF-8 (line 2); give a YAML file, saved as UTF-8"),
+        (b"study: mine\na: b: c\n", "is not valid YAML in line 2, column 5: mapping values are not allowed here"),
+        (b"study: !!timestamp mine\n", "holds 'mine' in line 1, which is no timestamp; put it in quotes if it is text"),
+        (b"", "is empty; a study needs at least the fields study and scenarios"),
+        (b"- study\n", "must hold a mapping of fields such as study and scenarios, found a list"),
+        (None, "cannot be read (No such file or directory)"),
+        ("a folder", "cannot be read (Is a directory)"),
+    ],
+    ids=["Latin-1", "syntax", "type", "empty", "list", "missing", "folder"],
+)  # fmt: skip
+def test_what_snakemake_cannot_read_ends_with_our_sentence(tmp_path, content, sentence):
+    if content == "a folder":
+        (tmp_path / "mine.yaml").mkdir()
+    elif content is not None:
+        (tmp_path / "mine.yaml").write_bytes(content)
+    done = dry_run(tmp_path, "--configfile", "mine.yaml")
+    assert done.returncode != 0
+    assert f"mine.yaml: {sentence}" in done.stdout.splitlines()
+    assert "Traceback" not in done.stdout
+
+
 def test_a_study_of_ones_own_is_planned_with_what_the_command_line_changes(tmp_path):
     (tmp_path / "mine.yaml").write_text(SMALL)
     arguments = ("--configfile", "mine.yaml", "--config", "scenarios={one: {recipe: {epochs: 2}}}")

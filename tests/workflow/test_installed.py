@@ -47,5 +47,11 @@ def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tm
         assert done.returncode == 0, done.stdout + done.stderr
         if command[0] == "-c":
             assert all(Path(path).is_relative_to(site) for path in done.stdout.split())
+    told = [sys.executable, "-m", "snakemake", "-s", str(site / "unlearning_audit/workflow/Snakefile"), "-n"]
+    done = subprocess.run(
+        [*told, "--configfile", "none.yaml"], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "none.yaml: cannot be read (No such file or directory)" in done.stdout + done.stderr
     metrics = "results/tiny/metrics.csv"
     assert (tmp_path / metrics).read_bytes() == (finished.folder / metrics).read_bytes()

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning.plugins.settings import Settings
+from unlearning.plugins.settings import Rate, Settings
 
 
 class Optimiser(Settings):
@@ -13,7 +13,7 @@ class Optimiser(Settings):
     each of the ``milestones`` (0-based epochs)."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
-    lr: float = Field(0.1, ge=0, le=1_000)
+    lr: Rate = 0.1
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
     batch_size: int = Field(64, ge=1)

@@ -5,14 +5,15 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
     """``repair_epochs`` of training on retain after it: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
 
-    lr: float = Field(0.01, ge=0)
+    lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
-    repair_epochs: int = Field(0, ge=0)
+    repair_epochs: Passes = 0
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

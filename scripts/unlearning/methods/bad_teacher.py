@@ -11,6 +11,7 @@ from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -22,8 +23,8 @@ class Options(Optimiser):
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
-    lr: float = Field(5e-4, ge=0)
-    epochs: int = Field(5, ge=0)
+    lr: Rate = 5e-4
+    epochs: Passes = 5
     retain_share: float = Field(0.3, gt=0, le=1)
     T: float = Field(1.0, gt=0)
 

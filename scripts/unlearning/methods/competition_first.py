@@ -15,20 +15,20 @@ from unlearning.bank.engine import StackedLinear
 from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
-from unlearning.plugins.settings import Settings
+from unlearning.plugins.settings import Passes, Rate, Settings
 
 
 class Flatten(Optimiser):
     """The optimiser of the first pass, as submitted."""
 
-    lr: float = Field(0.005, ge=0)
+    lr: Rate = 0.005
     momentum: float = Field(0.9, ge=0, lt=1)
 
 
 class Contrast(Optimiser):
     """The optimiser of the forget rounds, as submitted (there the cosine moves with every step, down to 1e-6)."""
 
-    lr: float = Field(3e-4, ge=0)
+    lr: Rate = 3e-4
     momentum: float = Field(0.9, ge=0, lt=1)
     schedule: Literal["constant", "cosine", "multistep"] = "cosine"
 
@@ -36,7 +36,7 @@ class Contrast(Optimiser):
 class Repair(Optimiser):
     """The optimiser of the retain rounds, as submitted with batches of 256: lr .001·256/64."""
 
-    lr: float = Field(0.004, ge=0)
+    lr: Rate = 0.004
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(256, ge=1)
@@ -49,7 +49,7 @@ class Options(Settings):
     −mean log softmax(z_f·z_rᵀ/``temperature``) over the retain batch. Every round keeps its own optimiser.
     """
 
-    epochs: int = Field(8, ge=0)
+    epochs: Passes = 8
     temperature: float = Field(1.15, gt=0)
     flatten: Flatten = Flatten()
     contrast: Contrast = Contrast()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -23,11 +24,11 @@ class Options(Optimiser):
     there lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3, kept_rate .1.
     """
 
-    lr: float = Field(0.001, ge=0)
+    lr: Rate = 0.001
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
     schedule: Literal["triangle"] = "triangle"
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     restart: float = Field(0.3, ge=0, le=1)
     kept_rate: float = Field(0.1, ge=0)
 

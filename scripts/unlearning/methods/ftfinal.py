@@ -5,14 +5,15 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
     """The optimiser's settings, and the number of epochs. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
 
-    lr: float = Field(0.01, ge=0)
+    lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
-    epochs: int = Field(10, ge=0)
+    epochs: Passes = 10
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

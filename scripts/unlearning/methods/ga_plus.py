@@ -5,6 +5,7 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -15,10 +16,10 @@ class Options(Optimiser):
     momentum .9, weight decay 5e-4, batches of 50 and 128, 10 and 4 epochs.
     """
 
-    lr: float = Field(0.02, ge=0)
-    epochs: int = Field(5, ge=0)
-    refine_lr: float = Field(0.01, ge=0)
-    refine_epochs: int = Field(4, ge=0)
+    lr: Rate = 0.02
+    epochs: Passes = 5
+    refine_lr: Rate = 0.01
+    refine_epochs: Passes = 4
     refine_batch_size: int = Field(64, ge=1)
 
 

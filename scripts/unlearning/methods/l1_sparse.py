@@ -8,6 +8,7 @@ from torch import Tensor
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -17,9 +18,9 @@ class Options(Optimiser):
     ``constant``: α. Jia et al.: lr .01, 10 epochs, α 5e-4.
     """
 
-    lr: float = Field(0.01, ge=0)
+    lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     alpha: float = Field(5e-4, ge=0)
     penalty_schedule: Literal["decay", "increase", "constant"] = "decay"
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -18,9 +19,9 @@ class Options(Optimiser):
     ``batch_size``.
     """
 
-    lr: float = Field(0.01, ge=0)
+    lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     beta: float = Field(0.95, ge=0, le=1)
     pass_over: Literal["retain", "forget"] = "retain"
     forget_batch_size: int | None = Field(None, ge=1)

@@ -11,6 +11,7 @@ from unlearning.bank.losses import cross_entropy
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -24,8 +25,8 @@ class Options(Optimiser):
     L times the mean with L·β: 31 tokens at .1 are a mean at 3.1.
     """
 
-    lr: float = Field(0.005, ge=0)
-    epochs: int = Field(5, ge=0)
+    lr: Rate = 0.005
+    epochs: Passes = 5
     beta: float = Field(0.1, gt=0)
     over: Literal["mean", "sum"] = "mean"
     retain_weight: float = Field(0.0, ge=0)

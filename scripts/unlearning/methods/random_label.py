@@ -8,6 +8,7 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
 from unlearning.methods._labels import RandomLabels
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -17,9 +18,9 @@ class Options(Optimiser):
     ``redraw``: new labels in every epoch, or the same throughout.
     """
 
-    lr: float = Field(0.01, ge=0)
+    lr: Rate = 0.01
     momentum: float = Field(0.9, ge=0, lt=1)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     relabel: Literal["any", "other"] = "any"
     redraw: bool = True
 

@@ -5,6 +5,7 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -13,9 +14,9 @@ class Options(Optimiser):
     Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same.
     """
 
-    lr: float = Field(0.05, ge=0)
+    lr: Rate = 0.05
     momentum: float = Field(0.9, ge=0, lt=1)
-    epochs: int = Field(20, ge=0)
+    epochs: Passes = 20
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:

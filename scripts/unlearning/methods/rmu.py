@@ -10,6 +10,7 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 from unlearning.randomness.keyed import seed_of
 
 
@@ -25,10 +26,10 @@ class Options(Optimiser):
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: float = Field(1e-5, ge=0)
+    lr: Rate = 1e-5
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(32, ge=1)
-    epochs: int = Field(10, ge=0)
+    epochs: Passes = 10
     layer: int | None = Field(None, ge=1)
     steering: float = Field(2.0, ge=0)
     alpha: float = Field(1.0, ge=0)

@@ -10,6 +10,7 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
 from unlearning.methods._labels import RandomLabels
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -20,10 +21,10 @@ class Options(Optimiser):
     included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5.
     """
 
-    lr: float = Field(0.013, ge=0)
+    lr: Rate = 0.013
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     keep: float = Field(0.5, ge=0, le=1)
     relabel: Literal["any", "other"] = "any"
 

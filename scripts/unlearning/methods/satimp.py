@@ -9,6 +9,7 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -20,10 +21,10 @@ class Options(Optimiser):
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: float = Field(1e-5, ge=0)
+    lr: Rate = 1e-5
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(32, ge=1)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     beta1: float = Field(5.0, ge=0)
     beta2: float = Field(1.0, ge=0)
     gamma: float = Field(0.1, ge=0)

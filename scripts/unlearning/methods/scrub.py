@@ -10,6 +10,7 @@ from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -23,13 +24,13 @@ class Options(Optimiser):
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
-    lr: float = Field(5e-4, ge=0)
+    lr: Rate = 5e-4
     weight_decay: float = Field(5e-4, ge=0)
-    epochs: int = Field(5, ge=0)
+    epochs: Passes = 5
     gamma: float = Field(0.99, ge=0)
     alpha: float = Field(0.1, ge=0)
     T: float = Field(1.0, gt=0)
-    msteps: int = Field(1, ge=0)
+    msteps: Passes = 1
     batch_size: int = Field(64, ge=1)
     forget_batch_size: int = Field(16, ge=1)
 

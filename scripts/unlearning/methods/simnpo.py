@@ -11,6 +11,7 @@ from unlearning.bank.losses import cross_entropy
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.methods import _tokens
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -23,10 +24,10 @@ class Options(Optimiser):
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: float = Field(1e-5, ge=0)
+    lr: Rate = 1e-5
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(32, ge=1)
-    epochs: int = Field(10, ge=0)
+    epochs: Passes = 10
     beta: float = Field(4.5, gt=0)
     delta: float = 0.0
     gamma: float = Field(0.125, ge=0)

@@ -5,6 +5,7 @@ from pydantic import Field
 from unlearning.bank.bank import Bank
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Rows, Stream
+from unlearning.plugins.settings import Passes, Rate
 
 
 class Options(Optimiser):
@@ -14,8 +15,8 @@ class Options(Optimiser):
     learning until the forget set is fitted.
     """
 
-    lr: float = Field(0.005, ge=0)
-    epochs: int = Field(5, ge=0)
+    lr: Rate = 0.005
+    epochs: Passes = 5
     scale: float = Field(1.0, ge=0)
 
 

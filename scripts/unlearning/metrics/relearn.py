@@ -47,7 +47,7 @@ NEAR, NEVER = 0.95, 2
 class Options(Settings):
     """``steps`` of training by the study's recipe, at the rate with which it begins."""
 
-    steps: int = Field(16, ge=1)
+    steps: int = Field(16, ge=1, le=100_000)
 
 
 def rows(case: Case, settings: dict) -> list[dict]:

@@ -10,10 +10,10 @@ class Size(Settings):
     """``vocabulary``: at least the number of different tokens in the data; ``layers`` of ``width`` units with ``heads``
     each; ``weights``: a folder or a model of the hub to start from, which has a size of its own."""
 
-    vocabulary: int = Field(512, ge=2)
-    layers: int = Field(2, ge=1)
-    width: int = Field(64, ge=2)
-    heads: int = Field(2, ge=1)
+    vocabulary: int = Field(512, ge=2, le=1_000_000)
+    layers: int = Field(2, ge=1, le=1_000)
+    width: int = Field(64, ge=2, le=100_000)
+    heads: int = Field(2, ge=1, le=1_000)
     weights: str | None = None
 
 
@@ -21,7 +21,7 @@ class Adapter(Settings):
     """Low-rank factors of ``rank`` beside every linear layer (or those whose names end as one of ``targets``), scaled
     by ``alpha``/``rank``; they alone are trained and stored."""
 
-    rank: int = Field(8, ge=1)
+    rank: int = Field(8, ge=1, le=100_000)
     alpha: float = Field(16.0, gt=0)
     targets: tuple[str, ...] | None = None
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Options(_text.Size):
     """The size, and where to start; the last layer is new. BERT-base: 12 layers, 768 wide, 12 heads, 30,522 tokens."""
 
-    vocabulary: int = Field(2048, ge=2)
+    vocabulary: int = Field(2048, ge=2, le=1_000_000)
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":

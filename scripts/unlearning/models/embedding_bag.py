@@ -14,8 +14,8 @@ class Options(Settings):
     """``vocabulary``: at least the number of different tokens in the data; ``width`` of the token vectors and of the
     hidden layer."""
 
-    vocabulary: int = Field(2048, ge=2)
-    width: int = Field(64, ge=1)
+    vocabulary: int = Field(2048, ge=2, le=1_000_000)
+    width: int = Field(64, ge=1, le=100_000)
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":

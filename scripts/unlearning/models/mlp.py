@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Options(Settings):
     """``hidden``: units of each hidden layer; ``activation`` after each of them."""
 
-    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field((128, 64), min_length=1)
+    hidden: tuple[Annotated[int, Field(ge=1, le=100_000)], ...] = Field((128, 64), min_length=1)
     activation: Literal["relu", "tanh"] = "relu"
 
 

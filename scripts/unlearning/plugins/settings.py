@@ -1,6 +1,12 @@
 """The base of everything a study may configure."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: A learning rate, and passes over data: far beyond all use, and below what a slip of the finger asks for.
+Rate = Annotated[float, Field(ge=0, le=1000)]
+Passes = Annotated[int, Field(ge=0, le=100_000)]
 
 
 class Settings(BaseModel):

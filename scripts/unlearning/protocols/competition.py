@@ -36,6 +36,11 @@ def blocks(options: Options) -> dict[str, int]:
     return {"models": options.blocks}
 
 
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models_per_block
+
+
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of one block. Raises ValueError if the share is less than one sample."""
     samples = np.flatnonzero(data.part == 0)

@@ -31,6 +31,11 @@ def blocks(options: Options) -> dict[str, int]:
     return {"seeds": options.blocks}
 
 
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models_per_block
+
+
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of one block. Raises ValueError if the class has no sample or the fraction is less than one."""
     part = data.part == 0

@@ -37,6 +37,11 @@ def blocks(options: Options) -> dict[str, int]:
     return {"confusions": options.repeats}
 
 
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models
+
+
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships and labels of one confusion. Raises ValueError if a class has no sample."""
     part = data.part == 0

@@ -28,6 +28,11 @@ def blocks(options: Options) -> dict[str, int]:
     return {"pairs": options.pairs}
 
 
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 2
+
+
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Memberships of one pair; of an odd number of samples one is left out of both. Raises ValueError below two."""
     order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))

@@ -26,7 +26,7 @@ class Options(Candidates):
 
     canaries: int = Field(100, ge=1)
     models: int = Field(1, ge=1)
-    requests: int = Field(1, ge=1)
+    requests: int = Field(1, ge=1, le=1_000)
 
     @model_validator(mode="after")
     def _parts(self) -> "Options":
@@ -41,6 +41,11 @@ selects_from = _candidates.selects_from
 def blocks(options: Options) -> dict[str, int]:
     """One population."""
     return {"models": options.models}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 1
 
 
 def draw(

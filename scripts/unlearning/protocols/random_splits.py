@@ -16,7 +16,7 @@ class Options(swap.Options):
     """As in the SWAP test; ``pairs`` counts pairs of independent splits."""
 
 
-blocks, selects_from = swap.blocks, swap.selects_from
+blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
 
 
 def draw(

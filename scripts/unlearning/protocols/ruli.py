@@ -79,6 +79,11 @@ def blocks(options: Options) -> dict[str, int]:
     return {"targets": options.target_blocks, "shadows": options.shadow_blocks}
 
 
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 3
+
+
 def selects_from(options: Options) -> str | None:
     """The scenario whose selection is needed, "" if it is needed and not named, None if it is not."""
     return (options.select_from or "") if {"vulnerable", "protected"} & set(KINDS[options.target_set]) else None

@@ -41,7 +41,7 @@ class Options(Candidates):
     pairs: int = Field(4, ge=1)
     models_per_split: int = Field(3, ge=1)
     shadow_models_per_split: int = Field(1, ge=0)
-    requests: int = Field(1, ge=1)
+    requests: int = Field(1, ge=1, le=1_000)
     sensitivity: dict[int, float] = Field(default_factory=dict)
 
 
@@ -51,6 +51,11 @@ selects_from = _candidates.selects_from
 def blocks(options: Options) -> dict[str, int]:
     """One population, of pairs."""
     return {"pairs": options.pairs}
+
+
+def models(options: Options) -> int:
+    """Models of a block: of two splits of either half."""
+    return 2 * (options.models_per_split + options.shadow_models_per_split)
 
 
 def draw(

@@ -1,5 +1,6 @@
 """Checks across fields: combinations that are valid field by field but contradict each other."""
 
+import json
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,12 +64,14 @@ def scenarios(every: Iterable[Scenario]) -> None:
     for one in [] if any(s.use.label_noise for s in every) else every:
         for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
             raise StudyError(("scenarios", one.name, "data", field), "has no effect; no scenario sets label_noise")
-    for i, one in enumerate(every):
-        same = [other for other in every[:i] if _same(other, one)]
+    known = {}
+    for one in every:
+        same = known.setdefault(_content(one), [])
         point = next((other for other in same if other.name == one.name), None)
         if point is not None:
             raise StudyError(("scenarios", one.name, "vary"), f"sets the same for {point.setting} and {one.setting}")
         twin = next((other for other in same if not (other.axes or one.axes)), None)
+        same.append(one)
         if twin is not None:
             raise StudyError(
                 ("scenarios", one.name), f"is the same as {twin.name!r}; change a field or leave one of the two out"
@@ -126,9 +129,10 @@ def _drawing(kind: str) -> None:
         raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
 
 
-def _same(a: Scenario, b: Scenario) -> bool:
-    names = {"name", "setting", "axes"}
-    return all(getattr(a, part) == getattr(b, part) for part in a.__dataclass_fields__ if part not in names)
+def _content(one: Scenario) -> str:
+    """All of a scenario but its names, as text that is equal for equal ones."""
+    parts = {part: value for part, value in vars(one).items() if part not in ("name", "setting", "axes")}
+    return json.dumps(parts, sort_keys=True, default=vars)
 
 
 def _listed(value: str | list[str]) -> list[str]:

@@ -57,9 +57,9 @@ def select(study: Study, only: Sequence[str]) -> Study:
     for name in only:
         if name not in (known := set().union(*names)):
             raise StudyError(("only",), messages.unknown(name, sorted(known), f"scenario, protocol or system {name!r}"))
-    chosen = [s for s, own in zip(scenarios, names, strict=True) if not only or own & set(only)]
-    sources = {s.protocol.options.get("select_from") for s in chosen}
-    kept = tuple(s for s in scenarios if s in chosen or s.name in sources)
+    chosen = [not only or bool(own & set(only)) for own in names]
+    sources = {s.protocol.options.get("select_from") for s, own in zip(scenarios, chosen, strict=True) if own}
+    kept = tuple(s for s, own in zip(scenarios, chosen, strict=True) if own or s.name in sources)
     shown = {scenario.name for scenario in kept}
     tables, figures = (
         {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}

@@ -130,7 +130,9 @@ class StudyFile(Settings):
     keep: Literal["models", "logits"] = Field(
         "models", description="logits: weights go when no job needs them any more"
     )
-    limit: int = Field(50_000, ge=1, description="most jobs, or blocks of models, that are planned without a question")
+    limit: int = Field(
+        50_000, ge=1, description="most jobs, or models trained and unlearned, that are planned without a question"
+    )
     margins: Margins = Margins()
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)

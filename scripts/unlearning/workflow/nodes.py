@@ -55,9 +55,12 @@ class Comparison:
 
 @dataclass
 class Plan:
-    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them."""
+    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them.
+
+    ``models``: how many are trained or unlearned, at most."""
 
     study: Study
+    models: int = 0
     nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
     cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)

@@ -15,7 +15,7 @@ def make(study: Study) -> Plan:
     """The plan of a study."""
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
-    _refuse_endless(study, todo)
+    plan.models = _refuse_endless(study, todo)
     for one in todo:
         one.add()
     return plan
@@ -26,16 +26,20 @@ def _of(plan: Plan, scenario: Scenario) -> Judged:
     return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
 
 
-def _refuse_endless(study: Study, todo: list[Judged]) -> None:
-    """Raise ValueError, before anything is planned, for a study of more jobs or blocks of models than its limit."""
+def _refuse_endless(study: Study, todo: list[Judged]) -> int:
+    """How many models are trained or unlearned at most.
+
+    Raises ValueError, before anything is planned, for a study of more jobs or models than its limit.
+    """
     counted = {one.scenario.name: (0, 0) for one in todo}
     for one in todo:
         counted[one.scenario.name] = tuple(map(sum, zip(counted[one.scenario.name], one.count(), strict=True)))
-    blocks, jobs = (sum(column) for column in zip(*counted.values(), strict=True))
-    if max(blocks, jobs) > study.limit:
+    models, jobs = (sum(column) for column in zip(*counted.values(), strict=True))
+    if max(models, jobs) > study.limit:
         most = max(counted, key=lambda name: max(counted[name]))
         raise ValueError(
-            f"scenarios.{most}: the study would be up to {jobs:,} jobs with {blocks:,} blocks of models, most of them "
-            f"for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, or set limit "
-            f"to {max(blocks, jobs)} at the top of the study to have them all"
+            f"scenarios.{most}: the study would be up to {jobs:,} jobs with {models:,} models trained or unlearned, "
+            f"most of them for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, "
+            f"or set limit to {max(models, jobs)} at the top of the study to have them all"
         )
+    return models

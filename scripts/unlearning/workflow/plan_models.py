@@ -30,11 +30,15 @@ class Models:
         self._batched: list[tuple[str, list[int]]] | None = None
 
     def count(self) -> tuple[int, int]:
-        """Blocks of models, and jobs if none is shared with another scenario."""
+        """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
+        models anew; a block of a user's own protocol that does not say how many models it has counts as one."""
         counts = self._populations().values()
         made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
-        return sum(counts), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
+        each = 1
+        if self.scenario.protocol.file is None and hasattr(self.protocol, "models"):
+            each = self.protocol.models(self.protocol.Options(**self.scenario.protocol.options))
+        return sum(counts) * each * (1 + made), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
         """Population → blocks of it. Raises ValueError, with the place, if a user's own protocol does not say so."""

@@ -2,6 +2,8 @@
 
 All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
+
+One more change has to be made before Snakemake reads a study: `snakemake_logger_plugin_unlearning`.
 """
 
 import signal
