@@ -90,7 +90,6 @@ def run(seed: int, work: Path, truth: dict[tuple[str, str], dict], *, keep: bool
     table = made(reduced(seed), folder)
     with table.open(newline="", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["scenario"] != "halves"]
-    shutil.rmtree(folder)
     least = least_told(table.with_name("resolution.csv"))
     if not keep:
         shutil.rmtree(folder)
