@@ -58,6 +58,16 @@ def test_models_that_know_nothing_of_the_draw_are_told_as_rarely_as_promised(pai
     assert np.mean(told) >= 0.01
 
 
+def test_the_variance_of_a_draw_is_the_textbooks():
+    """Each sample moves the mean by what models of both splits say of it, over n − 1 of 40 samples on either side."""
+    one = drawn(np.random.default_rng(8), pairs=1, models=2, yes=0.4, attacks=1)["advantage"]
+    side = distances.against("x", "advantage", {"x": {"advantage": one}})
+    known = distances.by_chance(side, distances.every(side)).influence[0, : len(one.index)]
+    saying = one.influence[0, one.split == 0].mean(axis=0) + one.influence[0, one.split == 1].mean(axis=0)
+    assert (known != 0).sum() == 80
+    np.testing.assert_allclose(known, saying / 2 * 42 / np.sqrt(40 * 39))
+
+
 def test_a_trace_is_told_by_single_models_of_two_pairs():
     rng, told = np.random.default_rng(2), []
     for i in range(40):

@@ -122,7 +122,8 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     """
     standard = side.own.standard
     if standard.chance == OF_SAMPLES and side.other is None:
-        return numbers.of_samples()
+        drawn = numbers.of_samples()
+        return replace(drawn, influence=drawn.influence * _unshrunk(side.own))
     if standard.chance == OF_RETRAINED and side.other is not None:
         count = len(side.own.names)
         retrained = _stack([(side.other, k) for k in range(count)]).of(np.sqrt(2) * np.eye(count))
@@ -186,6 +187,13 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
         return -float(np.log(size)), float(np.log(size))
     below, above = 1 / size - 1, size - 1  # of a ratio that is 1
     return (below, above) if side.own.standard.near > 0 else (-above, -below)
+
+
+def _unshrunk(own: Contribution) -> float:
+    """What influences have to be multiplied by so that their squares sum to an unbiased variance, with the divisor n − 1
+    in place of the n + 2 of `stats.mean_influence`."""
+    count = (own.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
+    return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
 
 def read(side: Side, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int) -> Read:
