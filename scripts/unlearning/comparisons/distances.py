@@ -190,8 +190,8 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
 
 
 def _unshrunk(own: Contribution) -> float:
-    """What influences have to be multiplied by so that their squares sum to an unbiased variance, with the divisor n − 1
-    in place of the n + 2 of `stats.mean_influence`."""
+    """What influences have to be multiplied by so that their squares sum to an unbiased variance: n − 1 in place of the
+    n + 2 of `stats.mean_influence`."""
     count = (own.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
