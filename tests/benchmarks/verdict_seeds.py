@@ -35,8 +35,8 @@ TRUTH = ("scenario", "setting", "models", "distance", "ci_low", "ci_high", "marg
 NOTE = """
 Seeds {first} to {last} of the default study ({seeds} of them), every scenario but the language model's, with none,
 retrain and its control alone. *told*: how often the p-value of a method, adjusted over methods and metrics of the
-scenario, is at most .05: for `none` it has to be so in every study, for each of the retrained in at most one of
-hundred, together with its control. *as retrained*: how often equivalence within the margin was shown, which takes
+scenario, is at most .05: for `none` it has to be so in every study, for the two of retraining together by chance in at
+most one scenario of two hundred. *as retrained*: how often equivalence within the margin was shown, which takes
 more samples and models than most of these small scenarios have. *least*: the least distance that the study tells with
 power .8, its median over seeds, and *true distance*, from many more models of seed 0, where it may be below: then none
 need not be told.
