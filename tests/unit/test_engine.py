@@ -1,11 +1,11 @@
-"""The stacked linear layer: right, and blind to a model's place in the stack."""
+"""Stacked linear layers: right, and blind to a model's place in the stack."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from unlearning.bank.engine import Serial, Stacked, StackedLinear, choose, linear_layers
+from unlearning.bank.engine import Serial, Stacked, StackedChain, choose, linear_layers
 
 torch.set_num_threads(1)
 #: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.
@@ -29,7 +29,7 @@ def operands(models, batch, inputs, outputs, bias=True, dtype=torch.float32):
 def everything(tensors):
     """Output and all gradients of a stacked linear layer, weighted by something that is not constant."""
     x, weight, *bias = tensors
-    out = StackedLinear.apply(x, weight, bias[0] if bias else None)
+    out = StackedChain.apply(x, ("linear",), weight, bias[0] if bias else None)
     total = (out * torch.linspace(-1, 1, out[0].numel(), dtype=out.dtype).view(out.shape[1:])).sum()
     return [out.detach(), *torch.autograd.grad(total, tensors)]
 
@@ -93,6 +93,40 @@ def test_a_chain_gives_what_the_module_gives():
     for m, factor in enumerate((1, 2)):
         scaled = {k: factor * v for k, v in model.named_parameters()}
         assert (out[m] - torch.func.functional_call(model, scaled, (x[m],))).abs().max() < 1e-12
+
+
+#: Chains with elementwise layers first, in a row, and last, where nothing may be overwritten that is still needed.
+CHAINS = [
+    ("flatten", 12, "relu", 5, "tanh", 7, "relu", 3),
+    ("tanh", 12, "tanh", "relu", 4, "relu"),
+    (12, 5, "relu", "tanh", 3, "tanh"),
+]
+
+
+@pytest.mark.parametrize("trained", ["all", "last", "first bias", "input"])
+@pytest.mark.parametrize("chain", CHAINS)
+def test_gradients_of_a_chain_are_those_of_the_modules(chain, trained):
+    kinds, widths = (
+        {"relu": nn.ReLU, "tanh": nn.Tanh, "flatten": nn.Flatten},
+        [one for one in chain if type(one) is int],
+    )
+    pairs = iter(zip([12, *widths], widths, strict=False))
+    model = nn.Sequential(*(kinds[one]() if one in kinds else nn.Linear(*next(pairs)) for one in chain)).double()
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 6, 12)))
+    names = [name for name, _ in model.named_parameters()]
+    wanted = {"all": names, "last": names[-2:], "first bias": names[1:2], "input": []}[trained]
+    ours = {k: torch.stack([v.detach() * f for f in (1, 2, -1)]) for k, v in model.named_parameters()}
+    of = [x.requires_grad_()] if trained == "input" else [ours[name].requires_grad_() for name in wanted]
+    weights = torch.linspace(-1, 1, 3 * 6 * widths[-1], dtype=torch.float64).view(3, 6, -1)
+    theirs = torch.stack(
+        [torch.func.functional_call(model, {k: v[m] for k, v in ours.items()}, (x[m],)) for m in range(3)]
+    )
+    out = Stacked(model).forward(ours, {}, x)
+    assert (out - theirs).abs().max() < 1e-12
+    found, expected = (torch.autograd.grad((total * weights).sum(), of) for total in (out, theirs))
+    for a, b in zip(found, expected, strict=True):
+        assert b.abs().max() > 0
+        assert (a - b).abs().max() < 1e-12
 
 
 def test_the_engine_is_chosen_by_cost_unless_told():

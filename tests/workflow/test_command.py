@@ -72,7 +72,7 @@ def test_what_new_writes_is_sound(capsys):
         "30 jobs (2 data, 2 splits, 2 train, 6 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
         in said
     )
-    assert "of a processor, if they are like those of the default study; audit forecast mine.yaml measures it" in said
+    assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in said
     assert "What the study will be able to tell." in said
     assert said.count("nothing on record: run it with few pairs first") == 2
 

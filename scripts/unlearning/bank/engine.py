@@ -64,29 +64,60 @@ def _aligned(x: Tensor) -> Tensor:
     return _room(*x.shape, like=x).copy_(x)
 
 
-class StackedLinear(torch.autograd.Function):
-    """``x`` [n, b, in] · ``weight`` [n, out, in]ᵀ + ``bias`` [n, out] or None, the same for a model in any slot.
+#: Elementwise layers: in place, and the gradient of their input from that of their output and their output.
+ELEMENTWISE = {
+    "relu": (torch.relu_, lambda gradient, out: torch.ops.aten.threshold_backward(gradient, out, 0)),
+    "tanh": (torch.tanh_, torch.ops.aten.tanh_backward),
+}
 
+
+class StackedChain(torch.autograd.Function):
+    """``x`` [n, b, in] through linear and elementwise layers, the same for a model in any slot.
+
+    ``steps``: "linear", "relu" or "tanh" of each layer; ``weights``: of every linear one its weight [n, out, in] and
+    its bias [n, out] or None. One node of autograd, whose bookkeeping takes as long as the products of small networks.
     Gradients come in the weights' own layout (the automatic ones are transposed, which slows the optimiser
     by a third).
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        x, weight = _aligned(x), _aligned(weight)
-        ctx.save_for_backward(x, weight)
-        out = _room(*x.shape[:2], weight.shape[1], like=x)
-        if bias is None:
-            return torch.bmm(x, weight.mT, out=out)
-        return torch.baddbmm(bias.unsqueeze(1), x, weight.mT, out=out)
+    def forward(ctx, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
+        values, kept, biases = [_aligned(x)], [], iter(weights[1::2])
+        for step, before in zip(steps, (None, *steps), strict=False):
+            x = values[-1]
+            if step == "linear":
+                kept.append(_aligned(weights[2 * len(kept)]))
+                bias, out = next(biases), _room(*x.shape[:2], kept[-1].shape[1], like=x)
+                if bias is None:
+                    torch.bmm(x, kept[-1].mT, out=out)
+                else:
+                    torch.baddbmm(bias.unsqueeze(1), x, kept[-1].mT, out=out)
+            else:  # over what a linear layer gave, which nothing else needs
+                out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
+            values.append(out)
+        ctx.steps = steps
+        ctx.save_for_backward(*values, *kept)
+        return values[-1]
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight = ctx.saved_tensors
-        needed, gradient = ctx.needs_input_grad, _aligned(gradient)
-        to_x = torch.bmm(gradient, weight, out=_room(*x.shape, like=x)) if needed[0] else None
-        to_weight = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous() if needed[1] else None
-        return to_x, to_weight, gradient.sum(1) if needed[2] else None
+        values, weights = ctx.saved_tensors[: len(ctx.steps) + 1], [*ctx.saved_tensors[len(ctx.steps) + 1 :]]
+        to_x, _, *needed = ctx.needs_input_grad
+        found = [None] * len(needed)
+        for step, x, out in reversed([*zip(ctx.steps, values, values[1:], strict=False)]):
+            if not to_x and not any(needed[: 2 * len(weights)]):
+                break  # nothing before this layer is trained
+            if step != "linear":
+                gradient = ELEMENTWISE[step][1](gradient, out)
+                continue
+            weight, gradient, at = weights.pop(), _aligned(gradient), 2 * len(weights)
+            if needed[at]:
+                found[at] = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous()
+            if needed[at + 1]:
+                found[at + 1] = gradient.sum(1)
+            if to_x or any(needed[:at]):
+                gradient = torch.bmm(gradient, weight, out=_room(*x.shape, like=x))
+        return gradient if to_x else None, None, *found
 
 
 class Stacked:
@@ -106,14 +137,10 @@ class Stacked:
         if self.layers is None:
             run = vmap(lambda p, b, v: forward_one(self.model, p, b, v, reading))
             return run(parameters, buffers, x)
-        for name, layer in self.layers:
-            if isinstance(layer, nn.Flatten):
-                x = x.flatten(2)
-            elif isinstance(layer, nn.Linear):
-                x = StackedLinear.apply(x, parameters[f"{name}.weight"], parameters.get(f"{name}.bias"))
-            else:
-                x = layer(x)
-        return x
+        layers = [(name, layer) for name, layer in self.layers if not isinstance(layer, nn.Flatten)]
+        linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
+        weights = [parameters.get(f"{name}.{part}") for name in linear for part in ("weight", "bias")]
+        return StackedChain.apply(x.flatten(2), tuple(type(layer).__name__.lower() for _, layer in layers), *weights)
 
 
 class Serial:

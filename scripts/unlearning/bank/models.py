@@ -81,7 +81,8 @@ class Models:
         """
         rows = rows.to(self.device)
         labels = self.labels[rows] if self.labels.ndim == 1 else self.labels[self._at(models), rows]
-        x = self.scaled(self.x[rows])
+        # Faster than self.x[rows] on a CPU.
+        x = self.scaled(self.x.index_select(0, rows.flatten()).unflatten(0, rows.shape))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
         return Batch(x=x, labels=labels, rows=rows, models=models)

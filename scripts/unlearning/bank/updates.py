@@ -51,13 +51,14 @@ class SGD(Updates):
         self.velocity: list[Tensor | None] = [None] * len(parameters)
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        velocity = [self.velocity[i] for i in at]
-        sgd(
-            parameters, gradients, velocity, foreach=True, lr=self.param_groups[0]["lr"], momentum=self.momentum,
-            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
-        )  # fmt: skip
-        for i, value in zip(at, velocity, strict=True):
-            self.velocity[i] = value
+        for i, parameter, gradient in zip(at, parameters, gradients, strict=True):
+            if self.weight_decay:
+                gradient = gradient.add(parameter, alpha=self.weight_decay)
+            if self.momentum and self.velocity[i] is None:
+                self.velocity[i] = gradient.clone()
+            elif self.momentum:
+                self.velocity[i].mul_(self.momentum).add_(gradient)
+            parameter.add_(self.velocity[i] if self.momentum else gradient, alpha=-self.param_groups[0]["lr"])
 
 
 class Adam(Updates):

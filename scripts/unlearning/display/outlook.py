@@ -12,9 +12,14 @@ def text(plan: Plan, file: str) -> str:
     nodes, watched = forecast.nodes(plan), progress.Watch(plan.specs(), 0.0)
     costs = watched.costs()
     rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)
-    rates = "by those that are done" if watched.ready else "if they are like those of the default study"
-    lines = [f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."]
-    lines = lines if len(watched.ready) < len(costs) else []
+    lines = []
+    if not watched.ready:
+        lines.append(f"What they cost is not known yet: audit forecast {file} measures it on this machine.")
+    elif len(watched.ready) < len(costs):
+        rates = "if they are like those that are done"
+        lines.append(
+            f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."
+        )
     rows = [{"stage": one["stage"], "node": one["node"], "seconds": costs[one["spec"]]} for one in nodes]
     if plan.comparisons:
         try:

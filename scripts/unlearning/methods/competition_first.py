@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from unlearning.bank.bank import Bank
-from unlearning.bank.engine import StackedLinear
+from unlearning.bank.engine import StackedChain
 from unlearning.bank.losses import distillation
 from unlearning.bank.optim import Optimiser
 from unlearning.bank.streams import Batch, Rows, Stream
@@ -61,7 +61,9 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
 
     def contrast(batch: Batch) -> Tensor:
-        similarity = StackedLinear.apply(batch.first.logits, batch.logits.detach(), None) / options.temperature
+        similarity = (
+            StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None) / options.temperature
+        )
         return -log_softmax(similarity, -1).mean(-1)
 
     bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")

@@ -15,8 +15,9 @@ def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | 
     score, positive, weight = _two_sides(score, positive, weight)
     value = np.empty(len(score))
     for side in (positive, ~positive):
-        other = np.sort(score[~side])
-        cumulative = np.append(0.0, np.cumsum(weight[~side][np.argsort(score[~side])]))
+        order = np.argsort(score[~side])
+        other = score[~side][order]
+        cumulative = np.append(0.0, np.cumsum(weight[~side][order]))
         below = cumulative[np.searchsorted(other, score[side], "left")]
         up_to = cumulative[np.searchsorted(other, score[side], "right")]
         value[side] = (below + up_to) / (2 * cumulative[-1])

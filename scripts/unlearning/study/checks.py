@@ -108,6 +108,8 @@ def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario
         twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
         if twin is not None:
             raise StudyError((*where, field), f"names {twin!r} twice; keep one of the two")
+    if kind == "tables" and wish.layout == "rankings":
+        _ranked(wish, where)
     for metric in _listed(wish.metric) if kind == "tables" else ():
         _metric(metric, (*where, "metric"), shown)
     for attack in _listed(wish.attack):
@@ -127,6 +129,15 @@ def _drawing(kind: str) -> None:
     files = registry.constant(path, "DRAWN_FROM")
     if files is not None and not (isinstance(files, tuple) and set(files) <= set(DRAWN_FROM)):
         raise ValueError(f"{path}: DRAWN_FROM must be a tuple of some of {', '.join(DRAWN_FROM)}")
+
+
+def _ranked(wish: Table, where: tuple[str, str]) -> None:
+    for field in ("metric", "attack", "setting"):
+        if isinstance(getattr(wish, field), list):
+            raise _joint((*where, field), "must be one with the layout rankings, not a list")
+    for field in ("footer", "published"):
+        if getattr(wish, field):
+            raise _joint((*where, field), "has no effect with the layout rankings; leave it out")
 
 
 def _content(one: Scenario) -> str:

@@ -72,14 +72,15 @@ class Table(Settings):
     one classical attack. ``setting`` picks among rows of one metric, such as "role=test" or "fpr=0.01". Of each of
     the three a list may be given: a column for each combination that a scenario has. With the ``layout`` long, methods
     stand one below the other, with a line for each value of ``columns``, and standard deviations over models, where a
-    metric has them, in the place of intervals.
+    metric has them, in the place of intervals. With the ``layout`` rankings, the table shows how much the rankings of
+    methods by one metric agree between every two places.
     """
 
     title: str
     metric: Metric | Annotated[list[Metric], Field(min_length=1)]
     scenarios: list[Name] = Field(min_length=1)
     columns: Name = "scenario"
-    layout: Literal["wide", "long"] = "wide"
+    layout: Literal["wide", "long", "rankings"] = "wide"
     attack: str | Annotated[list[str], Field(min_length=1)] = ""
     setting: str | Annotated[list[str], Field(min_length=1)] = ""
     footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)

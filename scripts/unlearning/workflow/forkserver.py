@@ -54,6 +54,9 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 #: Arrow's default allocator has a background thread, which does not survive a fork.
 NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
+#: What a step of training allocates is kept for the next one, where the system would have to clear it anew (glibc).
+KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "30000000"}
+
 #: Name of the folders of sockets among temporary ones.
 PREFIX = "unlearning-"
 
@@ -94,7 +97,7 @@ def start(special: Collection[str] = ("models",)) -> str | None:
     program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning.workflow import forkserver; "
     _server = subprocess.Popen(
         [sys.executable, "-c", f"{program}forkserver.serve({handles!r}, {folder!r}, {[*special]!r})"],
-        stdin=subprocess.PIPE, pass_fds=handles, env={**os.environ, **ONE_THREAD, **NO_THREAD},
+        stdin=subprocess.PIPE, pass_fds=handles, env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
     )  # fmt: skip
     for door in doors.values():
         door.close()

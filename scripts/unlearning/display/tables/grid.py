@@ -5,7 +5,7 @@ from pathlib import Path
 from unlearning.display import lookup, naming
 from unlearning.display.lookup import Cell, Numbers, missing
 from unlearning.display.tables import cells as parts
-from unlearning.display.tables import headline, long, published
+from unlearning.display.tables import headline, long, published, rankings
 from unlearning.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry, finer
 from unlearning.metrics.swap import swap_lower_bound
 
@@ -18,7 +18,7 @@ def sheets_of(numbers: Numbers, order: dict, printed: str | Path) -> list[Sheet]
         return headline.sheets(numbers, order)
     wish = order["table"]
     rows = published.read(printed, wish["published"]) if wish["published"] else []
-    return [(long.sheet if wish["layout"] == "long" else sheet)(numbers, order, rows)]
+    return [{"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[wish["layout"]](numbers, order, rows)]
 
 
 def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:

@@ -1,0 +1,38 @@
+"""Kendall's τ between the rankings of methods at every two places, as a map."""
+
+from unlearning.display import lookup, naming, style
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import cells, rankings
+from unlearning.display.tables.typeset import number
+
+
+def draw(numbers: Numbers, order: dict):
+    """A square for each two places, blue where they rank alike and red where in reverse, with its τ.
+
+    Ranked by the metric that speaks for the protocol of each place.
+    """
+    wish, places = order["figure"], lookup.places(numbers.cases)
+    ranked = []
+    for where in places:
+        case = next(one for one in numbers.cases if lookup.place(one) == where)
+        ranked.append(rankings.of(numbers, where, numbers.primary(case)[0], wish["attack"]))
+    axis_of = wish["axis"] or "scenario"
+    names = [cells.place_name(numbers, axis_of, where) for where in places]
+    side = max(1.8, 0.32 * len(places) + 0.9)
+    figure, (axis,) = style.panels(1, height=side, width=side + 0.5)
+    shown = [[1.0 if i == j else rankings.agreement(a, b).value for j, b in enumerate(ranked)]
+             for i, a in enumerate(ranked)]  # fmt: skip
+    axis.imshow(shown, cmap="RdBu", vmin=-1, vmax=1)
+    for i, line in enumerate(shown):
+        for j, value in enumerate(line):
+            if i != j:
+                text = "—" if value != value else number(value, 2)
+                axis.text(
+                    j, i, text, ha="center", va="center", size=6, color=style.PAPER if abs(value) > 0.6 else style.INK
+                )
+    axis.set_xticks(range(len(names)), names, rotation=45, ha="right")
+    axis.set_yticks(range(len(names)), names)
+    axis.tick_params(length=0)
+    title = naming.axis(axis_of) if axis_of != "scenario" else ""
+    axis.set_title(title, size=7)
+    return figure

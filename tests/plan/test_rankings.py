@@ -1,0 +1,19 @@
+"""What a study may not ask of a table of rankings."""
+
+import pytest
+from plan_cases import BASE, changed
+
+from unlearning.study import reading
+from unlearning.study.messages import StudyError
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [({"metric": ["q", "auc"]}, "tables.quality.metric: must be one with the layout rankings, not a list"),
+     ({"footer": ["accuracy"]}, "tables.quality.footer: has no effect with the layout rankings; leave it out")],
+)  # fmt: skip
+def test_what_has_no_ranking_is_refused(fields, sentence):
+    wish = {"title": "Agreement", "metric": "q", "scenarios": ["main"], "layout": "rankings"}
+    with pytest.raises(StudyError) as told:
+        reading.read(changed(BASE, {"tables/quality": wish | fields}))
+    assert sentence in str(told.value)

@@ -1,0 +1,85 @@
+"""Agreement of rankings between places: τ by hand, what cannot be ranked, and the map."""
+
+import math
+
+import pytest
+from scipy.stats import kendalltau
+
+from display_cases import case, order, row
+from unlearning.display.figures import rankings as drawing
+from unlearning.display.lookup import Numbers
+from unlearning.display.tables import grid, rankings
+
+#: Seven methods at three places: the second ranks two neighbours the other way round, the third all of them.
+FIRST = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4, "e": 0.5, "f": 0.6, "g": 0.7}
+PLACES = {"1": FIRST, "2": {**FIRST, "a": 0.2, "b": 0.1}, "3": {name: 1 - value for name, value in FIRST.items()}}
+
+
+def study(metric="q", places=PLACES):
+    cases, rows = [], []
+    for place, values in places.items():
+        for name, value in {"none": 0.0, **values, "retrain": 1.0, "retrain_control": 0.99}.items():
+            cases.append(case("main", name, {"size": place}))
+            rows.append(row(cases[-1], metric, value, value - 0.01, value + 0.01, "paper"))
+    return cases, rows
+
+
+def table(cases, rows, **wish):
+    wanted = order(cases, ["main"], columns="size", layout="rankings", **wish)
+    return grid.sheets_of(Numbers(rows, cases), wanted, "")[0]
+
+
+def test_agreement_by_hand():
+    found = table(*study())
+    assert [head.label for head in found.heads] == [line.label for line in found.lines] == ["1", "2", "3"]
+    swapped = (21 - 2) / 21  # one of 21 pairs of methods is reversed
+    assert [cell.text for cell in found.lines[0].cells] == ["", "0.90", "−1.00"]
+    values = {(one["setting"], one["other_setting"]): one["value"] for one in found.records}
+    assert values == pytest.approx(
+        {("size=2", "size=1"): swapped, ("size=3", "size=1"): -1, ("size=3", "size=2"): -swapped}
+    )
+    for one in found.records:
+        assert one["ci_low"] <= one["value"] <= one["ci_high"]
+        assert one["n"] == 7
+
+
+def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_number():
+    cases, rows = study()
+    for one in rows:
+        if one["method"] == "g" and one["setting"] == "size=2":
+            one["value"] = math.nan
+    ranked = [rankings.of(Numbers(rows, cases), ("main", f"size={place}"), "q") for place in "12"]
+    assert list(ranked[0].values) == list(FIRST)
+    assert list(ranked[1].values) == list("abcdef")
+    cell = rankings.agreement(*ranked)
+    assert cell.n == 6
+    assert cell.value == pytest.approx(kendalltau([1, 2, 3, 4, 5, 6], [2, 1, 3, 4, 5, 6]).statistic)
+
+
+def test_a_metric_that_is_better_when_lower_ranks_the_other_way_round():
+    cases, rows = study()
+    falling, _ = study("advantage")
+    more = [{**one, "metric": "advantage", "value": 1 - one["value"]} for one in rows]
+    numbers = Numbers(rows + more, cases)
+    assert len(falling) == len(cases)
+    q, advantage = (rankings.of(numbers, ("main", "size=1"), metric) for metric in ("q", "advantage"))
+    assert rankings.agreement(q, advantage).value == 1
+
+
+def test_what_cannot_be_ranked_says_why():
+    cases, rows = study(places={"1": {"a": 0.1}, "2": {"a": 0.2}, "3": {"a": 0.1, "b": 0.1}, "4": {"a": 0.1, "b": 0.2}})
+    found = table(cases, rows)
+    notes = {(one["setting"], one["other_setting"]): one["note"] for one in found.records}
+    assert notes["size=2", "size=1"] == "1 methods have a number at both places, and a ranking takes two"
+    assert notes["size=4", "size=3"] == "a rank correlation needs two lists that vary"
+
+
+def test_the_map_shows_what_the_table_shows():
+    cases, rows = study()
+    wish = {"kind": "rankings", "title": "", "axis": "size", "attack": ""}
+    figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
+    (axis,) = figure.axes
+    written = [text.get_text() for text in axis.texts]
+    shown = [cell.text for line in table(cases, rows).lines for cell in line.cells if cell.text]
+    assert written == shown
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
