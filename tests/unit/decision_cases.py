@@ -39,7 +39,14 @@ def made(where, *methods, needs=(), spent=0.0):
 def need(method, what, times, **fields):
     """A row of resolution.csv."""
     blank = dict.fromkeys(files.RESOLUTION, 0.0)
-    text = {"metric": "advantage", "attack": "kde/trained", "unit": "pairs", "outcome": "", "half_width": 0.02}
+    text = {
+        "metric": "advantage",
+        "attack": "kde/trained",
+        "unit": "pairs",
+        "outcome": "",
+        "chance": "itself",
+        "half_width": 0.02,
+    }
     return {
         **blank,
         **text,

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from unlearning import stats
 from unlearning.metrics import _null, competition
 from unlearning.metrics._epsilon import epsilons, points
-from unlearning.stats import jackknife
+from unlearning.stats import jackknife, paired, pseudo
 
 
 def null_quality(models: int, sd: float, samples: int, rule: str = "exact", shift: float = 0.0) -> float:
@@ -99,6 +99,26 @@ def test_interval_of_forgetting_quality_covers():
         found = competition._mean(points(eps, models=models), "", high=1.0)
         hits += found.low <= truth <= found.high
     assert hits / repeats > 0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)
+
+
+def test_a_verdict_on_forgetting_quality_covers_and_is_no_wider_than_its_interval():
+    """F/F₀ of retrained models is 1. Points jump as models are left out, which must not count twice: what a verdict
+    rests on is as wide as the interval of the metric itself, not the two to three times of bias-corrected values."""
+    models, samples, repeats = 16, 16, 60
+    rng, options, inside, widths = np.random.default_rng(13), competition.Options(groups=8), 0, []
+    for _ in range(repeats):
+        u, r, c = (1.5 * crossed_effects(rng, models, samples, (0.5, 0, math.sqrt(0.75))) for _ in range(3))
+        h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=models)
+        h, null, _, _ = _null.with_null(u, r, c, h, options, rng)
+        both = {"per_sample": np.stack([h, null], axis=1), "combine": lambda f, f0: f / f0}
+        value, influence = pseudo.of_means(**both)
+        read = paired.distances(value=value[None], influence=influence[None], unit=np.arange(len(value)))
+        own = jackknife.estimate(**both, n=samples)
+        inside += abs(read.value[0] - 1) <= read.half_widths()[0]
+        widths.append((read.half_widths()[0], (own.high - own.low) / 2))
+    assert inside / repeats >= 0.94 - 3.1 * math.sqrt(0.94 * 0.06 / repeats)
+    verdict, metric = np.mean(widths, axis=0)
+    assert verdict <= 1.2 * metric
 
 
 def test_the_interval_of_a_mean_quality_ends_at_zero_and_at_its_bound():

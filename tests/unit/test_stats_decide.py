@@ -30,6 +30,18 @@ def test_holm_by_hand():
     np.testing.assert_allclose(holm(p=np.array([[0.5, 0.9], [0.001, 0.3]])), [[1.0, 1.0], [0.004, 0.9]])
 
 
+def test_weighted_holm_by_hand():
+    """p/w: .04/3 < .02 < .03; of the weight 5 all is left, then 2, then 1."""
+    found = holm(p=np.array([0.02, 0.04, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
+    np.testing.assert_allclose(found, [5 * 0.04 / 3, 5 * 0.04 / 3, 5 * 0.04 / 3])
+    found = holm(p=np.array([0.02, 0.001, 0.03]), weight=np.array([1.0, 3.0, 1.0]))
+    np.testing.assert_allclose(found, [0.04, 0.005 / 3, 0.04])
+    p = np.random.default_rng(3).random(20) ** 3
+    np.testing.assert_allclose(holm(p=p, weight=np.full(20, 7.0)), holm(p=p))
+    with pytest.raises(ValueError, match="above 0"):
+        holm(p=p, weight=np.arange(20.0))
+
+
 def test_holm_ignores_what_is_unknown():
     found = holm(p=np.array([np.nan, 0.02, np.nan, 0.02]))
     np.testing.assert_allclose(found, [np.nan, 0.04, np.nan, 0.04])
@@ -49,9 +61,36 @@ def test_holm_controls_the_family_of_correlated_tests():
     rng = np.random.default_rng(1)
     z = 0.7 * rng.standard_normal((4000, 1)) + np.sqrt(0.51) * rng.standard_normal((4000, 12))
     z[:, :4] += 4  # these are false, the rest true
-    rejected = np.array([holm(p=2 * ndtr(-np.abs(row))) <= 0.05 for row in z])
-    assert rejected[:, 4:].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
-    assert rejected[:, :4].mean() > 0.8
+    for weight in (None, np.array([11.0, *[1.0] * 11]), np.array([*[1.0] * 11, 11.0])):  # on a false one, on a true
+        rejected = np.array([holm(p=2 * ndtr(-np.abs(row)), weight=weight) <= 0.05 for row in z])
+        assert rejected[:, 4:].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
+        assert rejected[:, :4].mean() > 0.8
+
+
+def test_a_family_shares_alpha_between_controls_nothing_and_methods():
+    p = np.array([0.001, 0.002, 0.01, np.nan, 0.04, 0.03])
+    nothing, retrained = np.arange(6) < 2, np.arange(6) == 2
+    found = decide.family(p=p, nothing=nothing, retrained=retrained)
+    # weights 1 to each of two tests of doing nothing, 1 to each of two methods; a tenth of α for one retrained
+    np.testing.assert_allclose(found, np.array([0.004, 0.006, 0.09, np.nan, 0.06, 0.06]) / 0.9)
+    alone = decide.family(p=p[:1], nothing=nothing[:1], retrained=retrained[:1])
+    np.testing.assert_allclose(alone, p[:1])
+    assert decide.family(p=np.array([]), nothing=np.zeros(0, bool), retrained=np.zeros(0, bool)).shape == (0,)
+
+
+@pytest.mark.parametrize("false", [slice(0, 0), slice(0, 1), slice(0, 5)])
+def test_a_family_is_told_falsely_as_rarely_as_promised(false):
+    from scipy.special import ndtr
+
+    rng, tests = np.random.default_rng(2), np.arange(12)
+    z = 0.7 * rng.standard_normal((4000, 1)) + np.sqrt(0.51) * rng.standard_normal((4000, 12))
+    z[:, false] += 5
+    true = np.ones(12, dtype=bool)
+    true[false] = False
+    p = 2 * ndtr(-np.abs(z))
+    found = np.array([decide.family(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
+    assert found[:, true].any(axis=1).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / 4000)
+    assert found[:, 10:].any(axis=1).mean() <= 0.005 + 3.1 * np.sqrt(0.005 * 0.995 / 4000)
 
 
 def test_holm_refuses_what_is_no_probability():

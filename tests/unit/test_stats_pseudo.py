@@ -58,6 +58,6 @@ def test_differences_of_ratios_cover_the_truth():
 
 def test_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="two groups"):
-        pseudo.two_way(whole=0.0, without_group=np.ones(1), without_sample=np.ones(5), without_both=np.ones((1, 5)))
+        pseudo.of_means(per_sample=np.ones((2, 1, 5)), combine=lambda x: x)
     with pytest.raises(ValueError, match="bottom"):
         pseudo.ratio(top=(np.ones(2), np.zeros((2, 3))), bottom=(np.array([1.0, -1.0]), np.zeros((2, 3))))

@@ -10,6 +10,10 @@ from unlearning.artifacts.files import Check, node_of, read_arrays, replacing
 #: How far a number is from retraining: by a difference, by a ratio to 1, or by a difference of logarithms.
 SCALES = ("difference", "ratio", "log")
 
+#: What a number varies by if the method is retraining: by which samples were drawn for which side, whatever the models
+#: are; as two groups of retrained models do; or as it does itself, beside what it is held against.
+OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
+
 
 @dataclass(frozen=True)
 class Standard:
@@ -19,7 +23,7 @@ class Standard:
     reads above retraining, −1 if below; ``margin``: the field of a study's margins that says what still counts as
     retrained, and its ``scale``, one of `SCALES`; ``deciding``: whether a verdict rests on it, or it is a worth that
     a method must keep; ``far``: whether the other side of retraining means less familiar than never seen; ``units``:
-    what is independent of each other but for common samples, in words.
+    what is independent of each other but for common samples, in words; ``chance``, one of `CHANCES`.
     """
 
     ideal: float
@@ -29,6 +33,7 @@ class Standard:
     deciding: bool = True
     far: bool = True
     units: str = "blocks"
+    chance: str = OF_ITSELF
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ def write(path: str | Path, found: dict[str, Contribution]) -> None:
             "index": one.index.astype(np.int64), "ideal": ideal, "near": np.array(standard.near),
             "margin": np.array(standard.margin), "scale": np.array(standard.scale),
             "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
+            "chance": np.array(standard.chance),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in own.items()}
     # Most of it are zeros, and few values: a tenth of its size when it is compressed.
@@ -108,7 +114,8 @@ def _one(check: Check, name: str) -> Contribution:
     unit, split = (check.field(f"{name}.{field}", "i", shape[1:]) for field in ("unit", "split"))
     ideal = check.field(f"{name}.ideal", "f", (None,))
     near = int(check.field(f"{name}.near", "i", ()))
-    margin, scale, units = (str(check.field(f"{name}.{field}", "U", ())) for field in ("margin", "scale", "units"))
+    texts = ("margin", "scale", "units", "chance")
+    margin, scale, units, chance = (str(check.field(f"{name}.{field}", "U", ())) for field in texts)
     deciding, far = (bool(check.field(f"{name}.{field}", "b", ())) for field in ("deciding", "far"))
     if not len(names) or not shape[1]:
         check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
@@ -116,7 +123,9 @@ def _one(check: Check, name: str) -> Contribution:
         check.fail(f"{name}.near", f"is {near}, but must be 1 or -1")
     if scale not in SCALES:
         check.fail(f"{name}.scale", f"is {scale!r}, but must be one of {', '.join(SCALES)}")
-    standard = Standard(float(ideal[0]) if len(ideal) else np.nan, near, margin, scale, deciding, far, units)
+    if chance not in CHANCES:
+        check.fail(f"{name}.chance", f"is {chance!r}, but must be one of {', '.join(CHANCES)}")
+    standard = Standard(float(ideal[0]) if len(ideal) else np.nan, near, margin, scale, deciding, far, units, chance)
     return Contribution(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard
     )

@@ -19,14 +19,15 @@ DISTANCES = (
 )  # fmt: skip
 RANKS = ("metric", "method", "distance", "best", "worst", "methods")
 #: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an undecided method needs
-#: (decides_…), with the ``outcome`` it would have. ``pair`` to ``sample``: variance components.
+#: (decides_…), with the ``outcome`` it would have. ``pair`` to ``sample``: variance components; ``chance``: what a
+#: distance varies by if it is 0 (`unlearning.artifacts.contributions.CHANCES`).
 RESOLUTION = (
     "metric", "method", "attack", "unit", "what", "times", "units", "models", "samples", "half_width",
-    "least_distance", "margin", "outcome", "pair", "pair_noise", "model", "model_noise", "sample",
+    "least_distance", "margin", "outcome", "pair", "pair_noise", "model", "model_noise", "sample", "chance",
 )  # fmt: skip
 _TEXT = {
     "method", "verdict", "told_by", "against_none", "note", "metric", "attack", "from", "scale", "unit", "what",
-    "outcome",
+    "outcome", "chance",
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unlearning.artifacts.contributions import Contribution
+from unlearning.artifacts.contributions import OF_ITSELF, OF_RETRAINED, OF_SAMPLES, Contribution
 from unlearning.stats import LEVEL, Estimate, paired, simultaneous
 from unlearning.stats.decide import ALPHA, BROKEN, Distance
 from unlearning.stats.paired import Distances
@@ -44,12 +44,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Read:
-    """A method's distance from retraining by one metric: ``every`` of its numbers, what holds for them ``together``,
-    ``which`` of them speaks for all, the ``margin``, and whether that number ``tells``."""
+    """A method's distance from retraining by one metric: ``every`` of its numbers, the same with the errors that they
+    have by ``chance`` if it is retraining, what holds for them ``together``, ``which`` of them speaks for all, the
+    ``margin``, and whether that number ``tells``."""
 
     side: Side
     metric: str
     every: Distances
+    chance: Distances
     together: Together
     margin: tuple[float, float]
     which: int
@@ -62,7 +64,7 @@ class Read:
 
     @property
     def alone(self) -> bool:
-        """Whether the interval is of these very units: the distance tells, and how far others may differ hides it."""
+        """Whether the interval is that of the test: the distance tells, and how far others may differ hides it."""
         bar = 0.0 if self.side.own.standard.deciding else self.broken
         return self.tells and bool(abs(self.every.value[self.which]) - self.together.half[self.which] <= bar)
 
@@ -71,7 +73,8 @@ class Read:
         """The distance as a decision takes it; ``p``, that of all numbers together."""
         half = (self.together.alone if self.alone else self.together.half)[self.which]
         value, design = float(self.every.value[self.which]), self.every.design
-        note = alone_note(self.every, self.side.own.standard.units) if self.alone else self.every.note
+        standard = self.side.own.standard
+        note = alone_note(self.every, standard.units, standard.chance) if self.alone else self.every.note
         estimate = Estimate(value, float(value - half), float(value + half), design.samples, note)
         far, p = self.side.own.standard.far, float(self.together.p.min())
         return Distance(self.metric, estimate, self.together.inner, self.margin, p, far, self.broken)
@@ -87,6 +90,12 @@ class Read:
         own = self.every.half_widths()[self.which]
         return float(self.together.half[self.which] / own) if own > 0 else 1.0
 
+    @property
+    def factor_of_test(self) -> float:
+        """How much further from 0 this number must lie to be told than if there were no other."""
+        own = self.chance.half_widths(units=False)[self.which]
+        return float(self.together.alone[self.which] / own) if own > 0 else 1.0
+
     def telling(self, p_holm: float) -> "Read":
         """The same, told by the largest of the numbers that tell, if ``p_holm`` ≤ α: the p of all numbers together,
         adjusted over methods and metrics. A number's own p is adjusted by as much."""
@@ -97,9 +106,29 @@ class Read:
         return replace(self, which=which, tells=True)
 
 
-def alone_note(numbers: Distances, units: str) -> str:
-    """What an interval of these units alone says."""
+def alone_note(numbers: Distances, units: str, chance: str = OF_ITSELF) -> str:
+    """What an interval of these units alone says, or that of a test by ``chance``."""
+    if chance == OF_RETRAINED:
+        return "interval by how retrained models differ; the method's own may differ more"
     return f"interval of these {numbers.design.units} {units}; it does not cover how others differ"
+
+
+def by_chance(side: Side, numbers: Distances) -> Distances:
+    """The ``numbers`` of a side with the errors that they have if the method is retraining.
+
+    Of retrained models that know nothing of a fair draw of sides, only the draw decides how far they are from 0: its
+    variance is known from many samples, however few and different the models. Two groups of retrained models differ by
+    √2 of what one varies; a method whose own models differ much more has no claim to that doubt.
+    """
+    standard = side.own.standard
+    if standard.chance == OF_SAMPLES and side.other is None:
+        drawn = numbers.of_samples()
+        return replace(drawn, influence=drawn.influence * _unshrunk(side.own))
+    if standard.chance == OF_RETRAINED and side.other is not None:
+        count = len(side.own.names)
+        retrained = _stack([(side.other, k) for k in range(count)]).of(np.sqrt(2) * np.eye(count))
+        return replace(retrained, value=numbers.value)
+    return numbers
 
 
 def against(method: str, metric: str, found: dict[str, dict[str, Contribution]]) -> Side | str:
@@ -160,13 +189,22 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     return (below, above) if side.own.standard.near > 0 else (-above, -below)
 
 
+def _unshrunk(own: Contribution) -> float:
+    """What influences have to be multiplied by so that their squares sum to an unbiased variance: n − 1 in place of the
+    n + 2 of `stats.mean_influence`."""
+    count = (own.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
+    return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
+
+
 def read(side: Side, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int) -> Read:
     """A method's distance by one metric; of several attacks the strongest, with a band that holds for all. A loss of
     worth tells where it is above what counts as broken."""
     numbers = every(side)
+    chance = by_chance(side, numbers)
     which = int(np.abs(numbers.value).argmax())
-    both = simultaneous.together(distances=numbers, rng=rng, draws=draws)
-    found = Read(side, metric, numbers, both, margin(side, margins), which)
+    own = None if chance is numbers else chance
+    both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=own)
+    found = Read(side, metric, numbers, chance, both, margin(side, margins), which)
     lost = not side.own.standard.deciding and numbers.value[which] - both.alone[which] > found.broken
     return replace(found, tells=bool(lost))
 

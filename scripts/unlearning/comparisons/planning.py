@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from unlearning.artifacts.contributions import OF_SAMPLES
 from unlearning.comparisons.distances import Read
 from unlearning.stats import decide, resolution
 from unlearning.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
@@ -36,10 +38,11 @@ def needed(method: str, metric: str, one: Read) -> list[dict]:
         return []
     parts, rows, planned = components(one), [], designs_of(one)
     of, distance, margin = _widened(parts, one.factor), one.shown.estimate.value, one.shown.margin
+    chance = by_chance(one)
     for what in (PAIRS, MODELS):
         found = _least(
             lambda times, what=what: resolution.decides(
-                of=of, design=planned(what, times), distance=distance, margin=margin
+                of=of, design=planned(what, times), distance=distance, margin=margin, chance=chance
             ),
             max(round(_count(parts.design, what)), 1),
         )  # fmt: skip
@@ -64,10 +67,15 @@ def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
     units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)
     planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
     found = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
-    for name, how in (("half_width", resolution.half_width), ("least_distance", resolution.least_distance)):
+    drawn = today["chance"] == OF_SAMPLES
+    chance = replace(parts, model=0.0, pair=0.0, of_samples=True) if drawn else None
+    for name, how in (
+        ("half_width", partial(resolution.half_width, of=parts)),
+        ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
+    ):
         # The pilot's own number is of a band that holds for several attacks.
-        own = how(of=parts, design=design)
-        found[name] = today[name] * how(of=parts, design=planned) / own if own > 0 else today[name]
+        own = how(design=design)
+        found[name] = today[name] * how(design=planned) / own if own > 0 else today[name]
     return found
 
 
@@ -141,6 +149,18 @@ def components(one: Read) -> Components:
     return resolution.components(distances=one.every)[one.which]
 
 
+def by_chance(one: Read) -> Components:
+    """Components of the distance that is shown, if the method is retraining (`distances.by_chance`), with the factor by
+    which a test of several attacks asks for more."""
+    if one.chance is one.every:
+        found = components(one)
+    elif one.side.own.standard.chance == OF_SAMPLES:
+        found = replace(components(one), model=0.0, pair=0.0, of_samples=True)
+    else:
+        found = resolution.components(distances=one.chance)[one.which]
+    return _widened(found, one.factor_of_test)
+
+
 def _widened(parts: Components, factor: float) -> Components:
     """The components of a band that holds for several attacks: errors that are ``factor`` times as large."""
     own = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
@@ -155,9 +175,10 @@ def _row(
         "metric": metric, "method": method, "attack": one.attack, "unit": one.side.own.standard.units, "what": what,
         "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
-        "least_distance": resolution.least_distance(of=wide, design=design),
+        "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(one)),
         "margin": max(map(abs, one.shown.margin)), "outcome": "", "pair": parts.pair, "pair_noise": parts.pair_noise,
         "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
+        "chance": one.side.own.standard.chance,
     }  # fmt: skip
 
 

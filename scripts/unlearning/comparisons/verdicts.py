@@ -6,7 +6,7 @@ import numpy as np
 
 from unlearning.artifacts.contributions import Contribution
 from unlearning.comparisons import distances, planning
-from unlearning.comparisons.distances import NONE, RETRAIN, Read
+from unlearning.comparisons.distances import CONTROL, NONE, RETRAIN, Read
 from unlearning.randomness.keyed import generator
 from unlearning.stats import decide, empty, rank_sets
 
@@ -51,7 +51,7 @@ def compare(
 
     ``found``: method → metric → contribution; ``failed``: why there is nothing of a method, by method; ``margins`` by
     the names that standards give; ``draws`` behind every joint interval. p-values are adjusted by Holm over methods
-    and deciding metrics, references included.
+    and deciding metrics, references included (`decide.family`).
     """
     judged = {
         method: _judged(method, found, failed.get(method, ""), margins=margins, draws=draws, seed=seed)
@@ -83,7 +83,11 @@ def _judged(method: str, found: dict, failed: str, *, margins: dict[str, float],
 
 def _adjust(judged: dict[str, _Judged]) -> None:
     keys = [(method, metric) for method, own in judged.items() for metric in own.of(True)]
-    adjusted = decide.holm(p=np.array([judged[method].reads[metric].shown.p for method, metric in keys]))
+    adjusted = decide.family(
+        p=np.array([judged[method].reads[metric].shown.p for method, metric in keys]),
+        nothing=np.array([method == NONE for method, _ in keys], dtype=bool),
+        retrained=np.array([method in (RETRAIN, CONTROL) for method, _ in keys], dtype=bool),
+    )
     for (method, metric), p in zip(keys, adjusted.tolist(), strict=True):
         own = judged[method]
         own.p_holm[metric], own.reads[metric] = p, own.reads[metric].telling(p)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning.adversary.case import Case
-from unlearning.artifacts.contributions import Contribution, Standard, single
+from unlearning.artifacts.contributions import OF_RETRAINED, Contribution, Standard, single
 from unlearning.metrics import row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -44,8 +44,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
     )
 
 
-#: How often a class is taken for the other by chance only retrained models tell.
-DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score")}
+#: How often a class is taken for the other by chance, and how much models differ in it, only retrained models tell.
+DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score", chance=OF_RETRAINED)}
 
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:

@@ -8,7 +8,7 @@ from scipy import special
 from unlearning import stats
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.contributions import Contribution, Standard
+from unlearning.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning.metrics import _crossfit, _direction, _game, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
@@ -161,8 +161,9 @@ def adversaries(case: Case, settings: dict) -> tuple[dict[str, list[Key]], list[
     return {name: members for name, members in sets.items() if not without[name]}, lost
 
 
-#: Retraining leaves no advantage, whatever the attack.
-DECIDES = {"advantage": Standard(0.0, 1, "advantage", units="pairs")}
+#: Retraining leaves no advantage, whatever the attack: which of the drawn samples are forgotten and which held out is
+#: a fair draw that retrained models know nothing of.
+DECIDES = {"advantage": Standard(0.0, 1, "advantage", units="pairs", chance=OF_SAMPLES)}
 
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:

@@ -12,6 +12,8 @@ import numpy as np
 from unlearning.stats import Estimate
 
 ALPHA = 0.05
+#: Share of α for the tests of retraining and its control.
+CONTROLS = 0.1
 #: What a model may have lost against retraining before it counts as broken, if the whole interval of its loss lies
 #: above: accuracy (a difference), or the logarithm of its perplexity.
 BROKEN = {"difference": 0.10, "log": float(np.log(1.25)), "ratio": 0.10}
@@ -53,22 +55,46 @@ class Decision:
     note: str = ""
 
 
-def holm(*, p: np.ndarray) -> np.ndarray:
+def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
 
-    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. Raises
-    ValueError for values outside [0, 1].
+    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
+    float64 > 0 of the same shape: how much of α each hypothesis has to begin with (Holm's section 4; None: all the
+    same). Raises ValueError for values outside [0, 1] and weights that are not above 0.
     """
     p = np.asarray(p, dtype=np.float64)
+    weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
     known = ~np.isnan(p)
-    some = p[known]
+    some, share = p[known], weight[known]
     if ((some < 0) | (some > 1)).any():
         raise ValueError("p-values must lie in [0, 1]")
-    order = np.argsort(some, kind="stable")
-    steps = np.minimum(np.maximum.accumulate((len(some) - np.arange(len(some))) * some[order]), 1.0)
+    if not (share > 0).all():
+        raise ValueError("weights of p-values must be above 0")
+    order = np.argsort(some / share, kind="stable")
+    left = np.cumsum(share[order][::-1])[::-1]
+    steps = np.minimum(np.maximum.accumulate(left * some[order] / share[order]), 1.0)
     adjusted, found = np.empty(len(some)), np.full(p.shape, np.nan)
     adjusted[order] = steps
     found[known] = adjusted
+    return found
+
+
+def family(*, p: np.ndarray, nothing: np.ndarray, retrained: np.ndarray, share: float = CONTROLS) -> np.ndarray:
+    """p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤ α.
+
+    ``p`` float64 [tests], NaN where unknown; ``nothing``, ``retrained`` bool [tests]: tests of the method that does
+    nothing and of retraining and its control. These have ``share`` of α, divided among them (Bonferroni): a control
+    that is told says that the study is broken, which must not be said by chance. The others have the rest, by Holm;
+    doing nothing half of it to begin with, for what has to be told first is whether there was anything to forget.
+    """
+    p, found = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
+    known = ~np.isnan(p)
+    sure, asked = known & retrained, known & ~retrained
+    rest = 1.0 - share * sure.any()
+    found[sure] = np.minimum(p[sure] * sure.sum() / share, 1.0)
+    first = nothing[asked]
+    weight = np.where(first, max((~first).sum(), 1) / max(first.sum(), 1), 1.0)
+    found[asked] = np.minimum(holm(p=p[asked], weight=weight) / rest, 1.0)
     return found
 
 

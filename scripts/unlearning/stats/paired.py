@@ -76,6 +76,11 @@ class Distances:
             self.design,
         )  # fmt: skip
 
+    def of_samples(self) -> "Distances":
+        """The same numbers if samples are all that varies: given the models, over draws of who is on which side."""
+        nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
+        return Distances(**{**vars(self), "models": nothing, "units": nothing})
+
     def minus(self, constant: float | np.ndarray) -> "Distances":
         """The numbers less a known ``constant`` (what theory says of retraining), a number or float64 [K]."""
         return Distances(**{**vars(self), "value": self.value - constant})

@@ -8,26 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 
-def two_way(
-    *,
-    whole: float,
-    without_group: np.ndarray,
-    without_sample: np.ndarray,
-    without_both: np.ndarray,
-) -> np.ndarray:
-    """Pseudo-contributions of every (group of models, sample), float64 [groups, samples].
-
-    ``whole``: the statistic of all; ``without_group`` float64 [groups], ``without_sample`` [samples] and
-    ``without_both`` [groups, samples]: of what is left. The product of two jackknives (Efron and Stein 1981): for a
-    mean over groups and samples exactly what is averaged.
-    """
-    groups, samples = np.shape(without_both)
-    if groups < 2 or samples < 2:
-        raise ValueError(f"a two-way jackknife needs two groups and two samples at least, not {groups} and {samples}")
-    one = groups * samples * whole - samples * (groups - 1) * np.asarray(without_group)[:, None]
-    return one + (samples - 1) * ((groups - 1) * without_both - groups * np.asarray(without_sample))
-
-
 def of_means(
     *, per_sample: np.ndarray, combine: Callable[..., np.ndarray], per_model: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -36,15 +16,26 @@ def of_means(
     ``per_sample`` float64 [1 + groups, L, samples], ``per_model`` [1 + groups, L'] and ``combine`` as in
     ``jackknife.estimate``: row 0 from all models, the others without one group each. A group is a unit of
     ``paired.distances``. The mean of ``value`` is the statistic of all, not its jackknife correction.
+
+    A sample's influence on one group is its pseudo-value in the whole, and beside it how that changes without the group
+    (two jackknives, Efron and Stein 1981); for a mean over groups and samples exactly what is averaged. Unlike the
+    pseudo-values of a two-way jackknife, whose mean over groups is corrected for bias and so carries groups times the
+    noise where a statistic jumps as models are left out (the best of many thresholds), samples then add what they do
+    to the statistic itself. Raises ValueError for fewer than two groups or samples.
     """
     rows, _, samples = per_sample.shape
+    groups = rows - 1
+    if groups < 2 or samples < 2:
+        raise ValueError(f"a two-way jackknife needs two groups and two samples at least, not {groups} and {samples}")
     extra = np.empty((rows, 0)) if per_model is None else per_model
     total = per_sample.sum(axis=-1)
     at = combine(*(total / samples).T, *extra.T)
     left = combine(*((total[:, :, None] - per_sample) / (samples - 1)).swapaxes(0, 1), *extra.T[:, :, None])
-    cells = two_way(whole=at[0], without_group=at[1:], without_sample=left[0], without_both=left[1:])
-    value = cells.mean(axis=1)
-    return value - value.mean() + at[0], (cells - value[:, None]) / samples
+    pseudo = samples * at[:, None] - (samples - 1) * left
+    pseudo -= pseudo.mean(axis=1, keepdims=True)
+    whole, change = pseudo[0], -(groups - 1) * (pseudo[1:] - pseudo[1:].mean(axis=0))
+    value = -(groups - 1) * (at[1:] - at[1:].mean())
+    return at[0] + value, (whole + change) / samples
 
 
 def ratio(

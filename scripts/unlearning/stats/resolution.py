@@ -26,7 +26,7 @@ class Components:
 
     ``design`` is that of the study that shows them; ``splits`` of a unit stay as they are. ``events``: degrees of
     freedom of the variance over samples, which grow with their number. With one unit ``pair`` is 0 because nothing
-    shows it.
+    shows it. ``of_samples``: samples are all that varies, as in ``Distances.of_samples``.
     """
 
     pair: float
@@ -36,6 +36,7 @@ class Components:
     sample: float
     design: Design
     events: float
+    of_samples: bool = False
 
 
 def components(*, distances: Distances) -> list[Components]:
@@ -87,6 +88,8 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     of_samples = stats.t_quantile(p=tail, dof=dof) ** 2
     square = np.full((POINTS, POINTS), of_samples * sampled)
     splits = design.units * design.splits
+    if of.of_samples:
+        return float(np.sqrt(of_samples * sampled))
     repeats = splits * (design.models - 1)
     between, under = terms.noise + terms.model, sampled - terms.noise
     if repeats <= 0:
@@ -102,9 +105,12 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     return float(np.sqrt(square).mean())
 
 
-def least_distance(*, of: Components, design: Design, level: float = LEVEL, power: float = POWER) -> float:
-    """The distance from retraining that would be told at ``level`` with this ``power``."""
-    bar = half_width(of=of, design=design, level=level, units=False)
+def least_distance(
+    *, of: Components, design: Design, level: float = LEVEL, power: float = POWER, chance: Components | None = None
+) -> float:
+    """The distance from retraining that would be told at ``level`` with this ``power``; ``chance``: what it would vary
+    by if it were 0 (None: by as much as it does)."""
+    bar = half_width(of=chance or of, design=design, level=level, units=False)
     return bar + float(stats.normal_quantile(power)) * error(of=of, design=design)
 
 
@@ -126,9 +132,11 @@ def decides(
     margin: tuple[float, float],
     level: float = LEVEL,
     power: float = POWER,
+    chance: Components | None = None,
 ) -> str:
-    """How a study of this ``design`` would decide, were ``distance`` the truth: "told", "as_retrained", or ""."""
-    if abs(distance) >= least_distance(of=of, design=design, level=level, power=power):
+    """How a study of this ``design`` would decide, were ``distance`` the truth: "told", "as_retrained", or "";
+    ``chance`` as in `least_distance`."""
+    if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
         return "told"
     room = min(margin[1] - distance, distance - margin[0])
     return "as_retrained" if room >= room_needed(of=of, design=design, level=level, power=power) else ""

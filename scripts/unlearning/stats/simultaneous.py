@@ -45,10 +45,10 @@ def level_of_each(*, largest: np.ndarray, count: int, level: float) -> float:
 class Together:
     """K distances with intervals that hold for all of them together, as when an adversary is the best of several.
 
-    ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: of the mean over these very units, by their
-    samples and models; ``p`` [K], adjusted, that all are 0; ``inner``, the hull of each one's own interval at 1 − 2α:
-    within a margin are all of them where it is (an intersection–union test). A distance with p ≤ α lies further from
-    0 than ``alone`` is wide.
+    ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: by the errors under which ``p`` is computed, by
+    default of the mean over these very units, by their samples and models; ``p`` [K], adjusted, that all are 0;
+    ``inner``, the hull of each one's own interval at 1 − 2α: within a margin are all of them where it is (an
+    intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
     """
 
     half: np.ndarray
@@ -58,15 +58,23 @@ class Together:
 
 
 def together(
-    *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS
+    *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS,
+    chance: Distances | None = None,
 ) -> Together:  # fmt: skip
-    """Intervals and p-values of several distances that hold together; of a single one its own."""
-    p, each, count = distances.p_values(), level, len(distances.value)
+    """Intervals and p-values of several distances that hold together; of a single one its own.
+
+    ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
+    """
+    null, count = chance or distances, len(distances.value)
+    p, each, under = null.p_values(), level, level
     if count > 1:
         largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
-        each = level_of_each(largest=largest, count=count, level=level)
+        each = under = level_of_each(largest=largest, count=count, level=level)
+        if chance:
+            largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
+            under = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)
-    half, alone = (distances.half_widths(level=each, units=units) for units in (True, False))
+    half, alone = distances.half_widths(level=each), null.half_widths(level=under, units=False)
     own = distances.half_widths(level=2 * level - 1)
     inner = float((distances.value - own).min()), float((distances.value + own).max())
     return Together(half, alone, p, inner)
