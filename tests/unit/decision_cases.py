@@ -18,6 +18,8 @@ def rows(method, verdict, distance, half=0.02, *, p=1e-8, share=NAN, against="be
     blank = {name: "" if name in ("attack", "against_none", "note") else NAN for name in files.DISTANCES}
     own = {**blank, "method": method, "metric": "advantage", "attack": "kde/trained", "deciding": 1, "from": "theory",
            "margin_far": -0.05, "margin_near": 0.05, "scale": "difference", "p": p, **known, **distances}  # fmt: skip
+    if verdict == "as_retrained":  # rests on its inner interval, and not on one for all numbers at once
+        own |= {"inner_low": own["ci_low"], "inner_high": own["ci_high"], "ci_low": -0.5, "ci_high": 0.5}
     worth = [
         {**blank, "method": method, "metric": f"accuracy_{role}", "deciding": 0, "from": "retrain", "distance": gap,
          "ci_low": gap - 0.02, "ci_high": gap + 0.02, "scale": "difference"}

@@ -9,6 +9,7 @@ from comparison_cases import compare, of_seeds, scenario
 from unlearning.artifacts import verdicts as files
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.metrics import _text
+from unlearning.stats import decide
 
 TRUTH = {
     "none": (0.3, 0.2), "retrain": (0.0, 0.0), "retrain_control": (0.0, 0.0), "half": (0.15, 0.1),
@@ -182,6 +183,8 @@ def test_a_language_model_is_broken_by_its_perplexity():
     assert rows["worse"]["verdict"] == "broken"
     assert rows["worse"]["note"].startswith("nll_retain 0.")
     assert rows["x"]["verdict"] == rows["retrain"]["verdict"] == "as_retrained"
+    assert all(abs(rows["x"][end]) < rows["x"]["margin"] for end in ("ci_low", "ci_high"))
+    assert decide.INNER in rows["x"]["note"]
 
 
 # ---------------------------------------------------------------- measured from retrained models

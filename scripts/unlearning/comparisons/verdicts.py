@@ -145,12 +145,16 @@ def _verdict(method: str, own: _Judged, beside: dict[tuple[str, str], dict]) -> 
         needs = [need for name, read in own.reads.items() for need in planning.needed(method, name, read)]
         note.append(planning.instruction(needs, unknown=[f"{d.metric} ({d.estimate.note})" for d in unknown]))
     told = decision.verdict in (decide.TOLD, decide.OVER) or decision.p_holm <= decide.ALPHA
+    ends = row["ci_low"], row["ci_high"]
+    if decision.verdict == decide.AS_RETRAINED:
+        ends = row["inner_low"], row["inner_high"]
+        note.append(decide.INNER)
     note += [row["note"]]
-    same = ("distance", "ci_low", "ci_high", "against_none", "share_closed", "share_low", "share_high")
+    same = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {
         "method": method, "verdict": decision.verdict, "told_by": _named(metric, one) if told else "",
-        **{name: row[name] for name in same}, "margin": max(map(abs, one.shown.margin)), "p_holm": decision.p_holm,
-        "note": "; ".join(filter(None, note)),
+        **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
+        "margin": max(map(abs, one.shown.margin)), "p_holm": decision.p_holm, "note": "; ".join(filter(None, note)),
     }, needs  # fmt: skip
 
 

@@ -49,11 +49,17 @@ class Decisions:
         return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
 
     def shown(self, where: Place, method: str) -> dict | None:
-        """The distance that speaks in a method's verdict, or None."""
-        found, columns = self.verdict(where, method), ("distance", "ci_low", "ci_high")
+        """The distance that speaks in a method's verdict, with the interval that the verdict rests on, or None."""
+        found = self.verdict(where, method)
+        if found is None:
+            return None
+        proven = found["verdict"] == decide.AS_RETRAINED
+        ends = ("inner_low", "inner_high") if proven else ("ci_low", "ci_high")
+        wanted = found["distance"], found["ci_low"], found["ci_high"]
         for row in self.of(where, method).values():
-            if found and row["deciding"] and all(row[name] == found[name] for name in columns):
-                return row
+            if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == wanted:
+                own = {"ci_low": wanted[1], "ci_high": wanted[2]}
+                return {**row, **own, "alone": 1, "note": decide.INNER} if proven else row
         return None
 
     def hours(self, where: Place, method: str, need: dict) -> float:

@@ -12,6 +12,8 @@ import numpy as np
 from unlearning.stats import Estimate
 
 ALPHA = 0.05
+#: What the interval beside the verdict as_retrained is.
+INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
 #: Share of α for the tests of retraining and its control.
 CONTROLS = 0.1
 #: What a model may have lost against retraining before it counts as broken, if the whole interval of its loss lies
