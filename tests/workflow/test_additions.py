@@ -17,7 +17,7 @@ MORE["defaults"]["protocol"]["pairs"] = 4
 MORE["defaults"]["methods"] = {
     "none": {},
     "finetune": TINY["defaults"]["methods"]["finetune"],
-    "diverging": {"name": "neggrad", "lr": 1e30, "epochs": 2},
+    "diverging": {"name": "neggrad", "lr": 1000.0, "weight_decay": 1e30, "epochs": 2},
 }
 MADE = {"splits": 1, "train": 1, "unlearn": 1 + 2, "attack": 3, "metrics": 3}
 
