@@ -247,3 +247,27 @@ def test_the_classic_function_is_looked_for(tmp_path):
             reading.read(changed(("defaults/methods/mine", f"{{name: classic, {fields}}}")))
     with pytest.raises(StudyError, match=r"^config.yaml: defaults.methods.classic.file: is missing; add it$"):
         reading.read(changed(("defaults/methods/classic", "{}"), ("defaults/methods/neggrad", "")))
+
+
+def test_a_file_is_run_as_it_is_and_nothing_is_left_beside_it(tmp_path):
+    """Python's own cache takes a file of the same size and second for the same."""
+    mine, script = (
+        tmp_path / "mine.py",
+        "import sys; sys.path.append(sys.argv[1])\nfrom unlearning.plugins import registry\n",
+    )
+    said = "print(registry.load('attacks', 'mine', 'mine.py').KIND)"
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    found = []
+    for kind in (1, 2):
+        mine.write_text(
+            f"from unlearning.plugins.settings import Settings\nKIND = {kind}\nclass Options(Settings):\n    pass\n"
+            "def score(logits, y, reference, options, rng):\n    return logits\n"
+        )
+        os.utime(mine, (1e9, 1e9))
+        done = subprocess.run(
+            [sys.executable, "-c", script + said, str(SCRIPTS)], cwd=tmp_path, env=own, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        found.append(done.stdout.strip())
+    assert found == ["1", "2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]

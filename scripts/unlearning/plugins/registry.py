@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -211,11 +212,20 @@ def load(kind: str, name: str, file: str | None = None) -> ModuleType:
     return _load(kind, path, path.stat().st_mtime_ns)
 
 
+class _Uncached(SourceFileLoader):
+    """Runs a user's file as it is. Python would leave a __pycache__ beside it, and take a file for the same that was
+    edited within a second and kept its size."""
+
+    def get_code(self, fullname: str):
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 @functools.cache
 def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     """``stamp`` makes an edited file a new entry."""
     check(kind, path)
-    spec = importlib.util.spec_from_file_location(f"unlearning_user_{kind}_{path.stem}", path)
+    called = f"unlearning_user_{kind}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(called, path, loader=_Uncached(called, str(path)))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
