@@ -83,7 +83,7 @@ def special():
     named = {
         one["name"] for node in attacks for one in node.settings["attacks"].values()
     }
-    found += ["words"] * bool(PLAN.nodes["generate"])
+    found += ["rouge"] * bool(PLAN.nodes["generate"])
     return [*found, *(["art"] if "art" in named else [])]
 
 

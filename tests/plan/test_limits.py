@@ -37,6 +37,41 @@ def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
         made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
 
 
+PROTOCOL = """from unlearning.plugins.declarations import Protocol
+from unlearning.plugins.settings import Settings
+
+PROTOCOL = Protocol()
+
+
+class Options(Settings):
+    pass
+
+
+def blocks(options):
+    return {"pairs": 3}
+
+
+def models(options):
+    return MODELS
+
+
+def draw(block, population, data, options, seed):
+    raise NotImplementedError
+"""
+
+
+def own(tmp_path, said):
+    (tmp_path / "mine.py").write_text(PROTOCOL.replace("MODELS", said))
+    mine = {"name": "mine", "file": str(tmp_path / "mine.py")}
+    return made(defaults__protocol=mine, defaults__attacks={}, tables={}, figures={}, defaults__controls=False)
+
+
+def test_models_of_an_own_protocol_are_counted_as_it_says(tmp_path):
+    assert own(tmp_path, "7").models == 3 * 7 * 4  # as trained and by three methods
+    with pytest.raises(ValueError, match=r"protocol: .*mine\.py: models must return how many .*, it returned str"):
+        own(tmp_path, "'many'")
+
+
 def test_endless_requests_are_refused():
     with pytest.raises(StudyError, match=r"protocol\.requests: must be at most 1000, found 45045"):
         made(defaults__protocol__requests=45_045)

@@ -70,7 +70,7 @@ def test_what_cannot_be_ranked_says_why():
     cases, rows = study(places={"1": {"a": 0.1}, "2": {"a": 0.2}, "3": {"a": 0.1, "b": 0.1}, "4": {"a": 0.1, "b": 0.2}})
     found = table(cases, rows)
     notes = {(one["setting"], one["other_setting"]): one["note"] for one in found.records}
-    assert notes["size=2", "size=1"] == "1 methods have a number at both places, and a ranking takes two"
+    assert notes["size=2", "size=1"] == "fewer than two methods have a number at both places"
     assert notes["size=4", "size=3"] == "a rank correlation needs two lists that vary"
 
 

@@ -1,7 +1,7 @@
 """Optimiser steps through torch's own functional kernels.
 
 The classes of torch.optim import torch's compiler on first use, which takes nearly five seconds per process; these
-call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. Foreach, not fused: fused kernels treat
+call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. None is fused: fused kernels treat
 the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
 """
 
@@ -51,14 +51,13 @@ class SGD(Updates):
         self.velocity: list[Tensor | None] = [None] * len(parameters)
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        for i, parameter, gradient in zip(at, parameters, gradients, strict=True):
-            if self.weight_decay:
-                gradient = gradient.add(parameter, alpha=self.weight_decay)
-            if self.momentum and self.velocity[i] is None:
-                self.velocity[i] = gradient.clone()
-            elif self.momentum:
-                self.velocity[i].mul_(self.momentum).add_(gradient)
-            parameter.add_(self.velocity[i] if self.momentum else gradient, alpha=-self.param_groups[0]["lr"])
+        velocity = [self.velocity[i] for i in at]
+        sgd(
+            parameters, gradients, velocity, foreach=False, lr=self.param_groups[0]["lr"], momentum=self.momentum,
+            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+        )  # fmt: skip
+        for i, value in zip(at, velocity, strict=True):
+            self.velocity[i] = value
 
 
 class Adam(Updates):

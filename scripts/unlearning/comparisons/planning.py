@@ -68,7 +68,7 @@ def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
     planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
     found = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
     drawn = today["chance"] == OF_SAMPLES
-    chance = replace(parts, model=0.0, pair=0.0, of_samples=True) if drawn else None
+    chance = replace(parts, of_samples=True) if drawn else None
     for name, how in (
         ("half_width", partial(resolution.half_width, of=parts)),
         ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
@@ -155,7 +155,7 @@ def by_chance(one: Read) -> Components:
     if one.chance is one.every:
         found = components(one)
     elif one.side.own.standard.chance == OF_SAMPLES:
-        found = replace(components(one), model=0.0, pair=0.0, of_samples=True)
+        found = replace(components(one), of_samples=True)
     else:
         found = resolution.components(distances=one.chance)[one.which]
     return _widened(found, one.factor_of_test)

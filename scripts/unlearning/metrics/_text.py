@@ -8,7 +8,7 @@ from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import Membership
 from unlearning.artifacts.contributions import Contribution, Standard, single
 from unlearning.artifacts.files import NoAnswerError
-from unlearning.metrics import _pairs
+from unlearning.metrics import _pairs, _units
 from unlearning.stats import crossed, levels
 
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
@@ -65,12 +65,6 @@ def compared_files(case: Case) -> list[str] | None:
     return case.control_files if own else case.retrained_files
 
 
-def places(target: Membership) -> dict[str, np.ndarray]:
-    """Units and splits of target models: models of one block that keep the same samples are one unit."""
-    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
-    return {"unit": np.unique(kept, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
-
-
 def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
     """The mean of ``value`` in [0, 1], float64 [target models, samples], over what each target model was asked to
     forget; NaN where it is not known. Nothing where a model has no such sample."""
@@ -80,7 +74,7 @@ def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -
     if not weight.any(axis=1).all():
         return {}
     part = weighted(value[:, columns], weight[:, columns])
-    return {name: single(**vars(part), **places(target), index=columns, standard=standard)}
+    return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
 
 
 def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:

@@ -5,7 +5,7 @@ import numpy as np
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import NoAnswerError
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import _text, row
+from unlearning.metrics import _text, _units, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, crossed, empty, rates
@@ -68,7 +68,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """The accuracy of each target model on what it keeps and, where there is one, on the test part; models of one
     block that keep the same samples are one unit. Of models that read passages, their loss."""
     target = case.membership[case.target]
-    places = _text.places(target)
+    places = _units.of(target)
     if np.ptp(case.labels) == 0:
         return _text.worths(case, places)
     guess = rates.predicted(case.unlearned[case.target])

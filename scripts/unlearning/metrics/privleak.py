@@ -7,7 +7,7 @@ from unlearning.adversary import tokens as of_tokens
 from unlearning.adversary.case import Case
 from unlearning.adversary.reference import LOGP
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import _text, row
+from unlearning.metrics import _text, _units, row
 from unlearning.plugins.declarations import Column, Comparison, Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import crossed, levels, separation
@@ -72,7 +72,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     if not all(side.any(1).all() for side in sides.values()):
         return {}
     part = separation.auc(score=np.where(np.isnan(score), 0.0, score), **sides)
-    return {"min_k_auc": single(**vars(part), **_text.places(target), index=asked, standard=DECIDES["min_k_auc"])}
+    return {"min_k_auc": single(**vars(part), **_units.of(target), index=asked, standard=DECIDES["min_k_auc"])}
 
 
 def leak(

@@ -8,7 +8,7 @@ from pydantic import Field
 from unlearning.adversary.case import Case, views_logp
 from unlearning.artifacts.arrays import Data
 from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import _answers, _text, row, truth_ratio
+from unlearning.metrics import _answers, _text, _units, row, truth_ratio
 from unlearning.plugins.declarations import Quantity
 from unlearning.plugins.settings import Settings
 from unlearning.stats import Estimate, crossed, levels
@@ -61,7 +61,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     mean, _ = averaged(terms(case))
     if mean is None or (mean.value == 0).any():
         return {}
-    places = _text.places(case.membership[case.target])
+    places = _units.of(case.membership[case.target])
     return {"model_utility": single(**vars(mean), **places, standard=WORTH)}
 
 

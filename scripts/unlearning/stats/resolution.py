@@ -26,7 +26,8 @@ class Components:
 
     ``design`` is that of the study that shows them; ``splits`` of a unit stay as they are. ``events``: degrees of
     freedom of the variance over samples, which grow with their number. With one unit ``pair`` is 0 because nothing
-    shows it. ``of_samples``: samples are all that varies, as in ``Distances.of_samples``.
+    shows it. ``of_samples``: the half-width is of what varies with the samples alone, as in
+    ``Distances.of_samples``.
     """
 
     pair: float
@@ -86,10 +87,10 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     sampled = terms.sample + terms.crossed + terms.noise
     dof = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
     of_samples = stats.t_quantile(p=tail, dof=dof) ** 2
-    square = np.full((POINTS, POINTS), of_samples * sampled)
-    splits = design.units * design.splits
     if of.of_samples:
         return float(np.sqrt(of_samples * sampled))
+    square = np.full((POINTS, POINTS), of_samples * sampled)
+    splits = design.units * design.splits
     repeats = splits * (design.models - 1)
     between, under = terms.noise + terms.model, sampled - terms.noise
     if repeats <= 0:

@@ -37,7 +37,7 @@ SPECIAL = {
     "text": ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
     "vision": ("torchvision.models",),
     "privacy": ("unlearning.bank.private",),
-    "words": ("rouge_score.rouge_scorer",),
+    "rouge": ("rouge_score.rouge_scorer",),
     "art": ("art.attacks.inference.membership_inference", "art.estimators.classification"),
 }
 
@@ -153,7 +153,7 @@ def serve(doors: list[int], folder: str, special: list[str]) -> None:
         os._exit(0)
     for door in doors[1:]:
         os.close(door)
-    needs, last = (SPECIAL[name] if name in special else () for name in ("art", "words"))
+    needs, last = (SPECIAL[name] if name in special else () for name in ("art", "rouge"))
     others = [name for name in scripts if name not in WITH_MODELS]
     try:
         _serve(doors[0], [*needs, *LATER, *others, *last], scripts, path)

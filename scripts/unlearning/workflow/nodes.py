@@ -57,7 +57,8 @@ class Comparison:
 class Plan:
     """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them.
 
-    ``models``: how many are trained or unlearned, at most."""
+    ``models``: how many are trained or unlearned, at most.
+    """
 
     study: Study
     models: int = 0

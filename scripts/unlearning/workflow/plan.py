@@ -15,7 +15,7 @@ def make(study: Study) -> Plan:
     """The plan of a study."""
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
-    plan.models = _refuse_endless(study, todo)
+    plan.models = _models(study, todo)
     for one in todo:
         one.add()
     return plan
@@ -26,7 +26,7 @@ def _of(plan: Plan, scenario: Scenario) -> Judged:
     return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
 
 
-def _refuse_endless(study: Study, todo: list[Judged]) -> int:
+def _models(study: Study, todo: list[Judged]) -> int:
     """How many models are trained or unlearned at most.
 
     Raises ValueError, before anything is planned, for a study of more jobs or models than its limit.

@@ -1,7 +1,9 @@
 """Nodes of the models of one scenario: data, memberships, training, and what methods make of them."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from unlearning.adversary.reference import needs
 from unlearning.plugins import registry, source
@@ -13,6 +15,10 @@ from unlearning.workflow.nodes import Node, Plan
 
 def _where(population: str, blocks: list[int]) -> str:
     return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def after_request(request: int) -> list[str]:
@@ -31,28 +37,35 @@ class Models:
 
     def count(self) -> tuple[int, int]:
         """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
-        models anew; a block of a user's own protocol that does not say how many models it has counts as one."""
+        models anew; a block of a protocol that does not say how many models it has counts as one."""
         counts = self._populations().values()
         made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
         each = 1
-        if self.scenario.protocol.file is None and hasattr(self.protocol, "models"):
-            each = self.protocol.models(self.protocol.Options(**self.scenario.protocol.options))
+        if hasattr(self.protocol, "models"):
+            each = self._said("models", _is_count, "how many models a block has, such as 2")
         return sum(counts) * each * (1 + made), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
-        """Population → blocks of it. Raises ValueError, with the place, if a user's own protocol does not say so."""
+        """Population → blocks of it."""
+
+        def sound(found) -> bool:
+            return isinstance(found, dict) and all(isinstance(k, str) and _is_count(v) for k, v in found.items())
+
+        return self._said("blocks", sound, "how many blocks each population has, such as {'target': 4}")
+
+    def _said(self, name: str, sound: Callable[[Any], bool], wanted: str):
+        """What the protocol's function ``name`` says of its options. Raises ValueError, with the place, if that of a
+        user's own protocol raises or does not return what is ``wanted``."""
         protocol = self.scenario.protocol
-        options = self.protocol.Options(**protocol.options)
+        function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
         if protocol.file is None:
-            return self.protocol.blocks(options)
+            return function(options)
         try:
             with guard(protocol.file):
-                found = self.protocol.blocks(options)
-            counts = found.items() if isinstance(found, dict) else [(None, None)]
-            if not all(isinstance(name, str) and type(count) is int and count >= 0 for name, count in counts):
-                wanted = "blocks must return how many blocks each population has, such as {'target': 4}"
-                raise PluginError(f"{shown(protocol.file)}: {wanted}, it returned {said(found)}")
+                found = function(options)
+            if not sound(found):
+                raise PluginError(f"{shown(protocol.file)}: {name} must return {wanted}, it returned {said(found)}")
         except PluginError as error:
             raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None
         return found

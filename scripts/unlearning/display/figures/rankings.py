@@ -1,5 +1,7 @@
 """Kendall's τ between the rankings of methods at every two places, as a map."""
 
+import math
+
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 from unlearning.display.tables import cells, rankings
@@ -26,13 +28,13 @@ def draw(numbers: Numbers, order: dict):
     for i, line in enumerate(shown):
         for j, value in enumerate(line):
             if i != j:
-                text = "—" if value != value else number(value, 2)
+                text = "—" if math.isnan(value) else number(value, 2)
                 axis.text(
                     j, i, text, ha="center", va="center", size=6, color=style.PAPER if abs(value) > 0.6 else style.INK
                 )
     axis.set_xticks(range(len(names)), names, rotation=45, ha="right")
     axis.set_yticks(range(len(names)), names)
     axis.tick_params(length=0)
-    title = naming.axis(axis_of) if axis_of != "scenario" else ""
-    axis.set_title(title, size=7)
+    if axis_of != "scenario":
+        axis.set_title(naming.axis(axis_of), size=7)
     return figure

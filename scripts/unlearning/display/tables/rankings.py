@@ -40,7 +40,7 @@ def agreement(one: Ranking, other: Ranking) -> Cell:
     """Kendall's τ-b over the methods that both rank."""
     shared = [name for name in one.values if name in other.values]
     if len(shared) < 2:
-        return missing(f"{len(shared)} methods have a number at both places, and a ranking takes two")
+        return missing("fewer than two methods have a number at both places")
     x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (one, other))
     found = stats.kendall(x=x, y=y)
     return Cell(found.value, found.low, found.high, found.n, found.note)
