@@ -1,6 +1,6 @@
 """Logits of all models of one population, which stay in their files until some of them are asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -47,13 +47,17 @@ class Answers:
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """The same together, float32 [models, rows, classes]; kept, so that nothing is read twice."""
-        key = tuple(None if some is None else (some.dtype.kind, some.tobytes()) for some in (models, rows))
+        return self._once(self._whole_or_read, models, rows)
+
+    def _once(self, made: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
+        """``made(*of)``, which is kept."""
+        key = made.__name__, *(None if some is None else (some.shape, some.dtype.kind, some.tobytes()) for some in of)
         if key not in self._found:
-            self._found[key] = self._whole_or_read(models, rows)
+            self._found[key] = made(*of)
         return self._found[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        whole = self._found.get((None, None))
+        whole = self._found.get((self._whole_or_read.__name__, None, None))
         if whole is not None:
             own = whole if models is None else whole[models]
             return own if rows is None else own[:, rows]
@@ -67,12 +71,18 @@ class Answers:
         return self.of()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
-        """What each model says of every sample, int64 [models, samples] (see `rates.predicted`)."""
+        """What each model says of every sample, int64 [models, samples] (see `rates.predicted`); kept."""
+        return self._once(self._predicted, models)
+
+    def _predicted(self, models: np.ndarray | None) -> np.ndarray:
         found = [rates.predicted(one) for one in self.each(models)]
         return np.stack(found) if found else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]."""
+        """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]; kept."""
+        return self._once(self._phi, labels, models, rows)
+
+    def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
         chosen = len(self) if models is None else int(models.sum())
         each = np.broadcast_to(labels, (chosen, labels.shape[-1]))
         found = [stats.phi(logits=one, y=y) for one, y in zip(self.each(models, rows), each, strict=True)]
@@ -119,7 +129,7 @@ def _places(path: str, part: StoredLogits, membership: Membership, data: Data, d
     """
     every, place = np.arange(len(data.y)), None
     if not np.array_equal(part.index, every):
-        place = np.argsort(part.index)
+        place = part.order
         if not np.array_equal(part.index[place], every):
             raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
     if not np.array_equal(part.y, data.y[part.index]):

@@ -47,7 +47,7 @@ class Logits:
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
         """All logits of a file, rows by ascending index. Raises as `StoredLogits.open`."""
         stored = StoredLogits.open(path, models)
-        order = np.argsort(stored.index)
+        order = stored.order
         return cls(
             np.stack(list(stored.each(range(len(stored)), order))), stored.index[order], stored.y[order],
             stored.squared_norms, stored.mean_squared_norm, stored.tokens, stored.token_index,
@@ -62,7 +62,8 @@ class Logits:
 @dataclass(frozen=True)
 class StoredLogits:
     """As `Logits`, but the logits stay in the file ``path``, where they begin at byte ``start``: float of ``dtype`` and
-    ``shape`` [models, rows, classes]. ``kept``: these logits, if their file cannot be read in part."""
+    ``shape`` [models, rows, classes]. ``order`` int64 [rows]: the rows by ascending index. ``kept``: these logits, if
+    their file cannot be read in part."""
 
     path: Path
     shape: tuple[int, int, int]
@@ -70,6 +71,7 @@ class StoredLogits:
     start: int
     kept: np.ndarray | None
     index: np.ndarray
+    order: np.ndarray
     y: np.ndarray
     squared_norms: np.ndarray | None
     mean_squared_norm: np.ndarray | None
@@ -102,13 +104,14 @@ class StoredLogits:
         if "tokens" in arrays:
             at = check.field("token_index", "iu", (None,)).astype(np.int64)
             tokens = check.field("tokens", "f", (len(logits), len(at), None, 4), finite=False)
-        stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, y, norms, mean, tokens, at)
+        order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
+        stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, order, y, norms, mean, tokens, at)
         # What a job wrote says so itself, which saves reading it all.
         bad = int(arrays["not_finite"]) if trusted and "not_finite" in arrays else stored._count_not_finite()
         if bad:
             problem = f"has {bad} values that are NaN or infinite; what made it diverged"
             raise NotFiniteError(f"{path}: field 'logits' {problem}")
-        if len(np.unique(index)) != rows:
+        if (np.diff(index[order]) == 0).any():
             check.fail("index", "names some samples twice")
         if rows and not 0 <= int(y.min()) <= int(y.max()) < classes:
             check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
@@ -124,7 +127,8 @@ class StoredLogits:
             return
         _, samples, classes = self.shape
         width = classes * self.dtype.itemsize
-        wanted = np.arange(samples) if rows is None else np.unique(rows)
+        every = np.arange(samples)
+        wanted, back = (every, None) if rows is None else np.unique(rows, return_inverse=True)
         runs = np.split(wanted, np.flatnonzero(np.diff(wanted) * width > SIZE) + 1) if len(wanted) else []
         with Blocks(self.path) as file:
 
@@ -136,7 +140,7 @@ class StoredLogits:
             for model in models:
                 found = [read(int(model), run) for run in runs] or [np.zeros((0, classes), self.dtype)]
                 own = np.concatenate(found) if len(found) > 1 else found[0]
-                yield own if rows is None else own[np.searchsorted(wanted, rows)]
+                yield own if back is None else own[back]
 
     def _count_not_finite(self) -> int:
         return told(self.path, lambda: sum(_not_finite(one) for one in self.each(range(len(self)))))

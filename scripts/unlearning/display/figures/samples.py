@@ -80,7 +80,7 @@ def chosen_samples(member: Membership) -> np.ndarray:
 
 
 def _phi(answers: StoredLogits, y: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    rows = np.argsort(answers.index)[chosen]
+    rows = answers.order[chosen]
     return np.stack([stats.phi(logits=one, y=y[chosen]) for one in answers.each(range(len(answers)), rows)])
 
 
