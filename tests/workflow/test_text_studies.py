@@ -53,7 +53,6 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
     some = ("graddiff_kl", "npo_kl", "task_vector")
     quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in some}
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
-    shared["controls"] = False
 
 
 def sst5(folder, shared: dict, scenarios: dict) -> None:
