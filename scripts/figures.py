@@ -12,6 +12,7 @@ from unlearning.display.lookup import Numbers
 def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
     """The figure's kind names the module that draws it."""
     naming.know(settings["own_metrics"])
-    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    cases = settings["cases"]
+    numbers = Numbers(read_rows(metrics, UNION_COLUMNS, {case["scenario"] for case in cases}), cases)
     kind = import_module(f"unlearning.display.figures.{settings['figure']['kind']}")
     style.save(kind.draw(numbers, settings), svg=svg, png=png)

@@ -11,5 +11,6 @@ from unlearning.display.tables import formats, grid
 def tables(metrics: str, published: str, csv: str, md: str, tex: str, settings: dict) -> None:
     """``published`` holds the papers' printed numbers, for tables that ask for them."""
     naming.know(settings["own_metrics"])
-    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    cases = settings["cases"]
+    numbers = Numbers(read_rows(metrics, UNION_COLUMNS, {case["scenario"] for case in cases}), cases)
     formats.write(grid.sheets_of(numbers, settings, published), csv=csv, md=md, tex=tex)

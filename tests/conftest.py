@@ -1,10 +1,18 @@
 """A study in a folder of its own, run by Snakemake as a user runs it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from workplace import TINY, Workplace, copy_tree
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that share the processors get one thread each, as jobs do: threads of their own would wait for each
+    other's turn, which doubles the time. Without ``-n`` there are as many as NumPy and torch choose."""
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

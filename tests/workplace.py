@@ -79,7 +79,11 @@ class Workplace:
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """How many jobs of each rule would be run now; {} if there is nothing to be done."""
-        said = self.run("--dry-run", *arguments).stdout
+        return self.counted(self.run("--dry-run", *arguments).stdout)
+
+    @staticmethod
+    def counted(said: str) -> dict[str, int]:
+        """How many jobs of each rule Snakemake announced, in a run or a dry run; {} if there was nothing to be done."""
         if "Nothing to be done" in said:
             return {}
         table = said.split("Job stats:\n", 1)[1].split("\n\n", 1)[0].splitlines()

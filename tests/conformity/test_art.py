@@ -81,7 +81,7 @@ def test_members_that_are_told_apart_get_one_and_the_others_zero(kind, certain):
     rng = np.random.default_rng(2)
     (logits, y, member), (asked, asked_y, inside) = (population(rng, n=600, lift=40.0) for _ in range(2))
     reference = Reference(logits, y, member[None], ~member[None])
-    value, decision = scored(asked, asked_y, reference, model=kind, epochs=400)
+    value, decision = scored(asked, asked_y, reference, model=kind, epochs=40, lr=1e-3)
     assert value[0, inside].mean() > 1 - certain
     assert value[0, ~inside].mean() < certain
     np.testing.assert_array_equal(decision[0], inside)
@@ -95,8 +95,9 @@ def test_membership_at_random_gets_one_half_and_without_balance_the_share_of_mem
     member = np.arange(2000) % 10 == 0
     reference = Reference(logits, y, member[None], ~member[None])
     # 200 members: their share of labels and logits varies by chance, a few hundredths of probability
-    assert abs(scored(asked, asked_y, reference, model=kind, rows=None)[0].mean() - 0.5) < 0.05
-    whole = scored(asked, asked_y, reference, model=kind, balanced=False, rows=None)[0]
+    quick = {"model": kind, "rows": None, "epochs": 10, "lr": 1e-3}
+    assert abs(scored(asked, asked_y, reference, **quick)[0].mean() - 0.5) < 0.05
+    whole = scored(asked, asked_y, reference, **quick, balanced=False)[0]
     assert abs(whole.mean() - 0.1) < 0.03
 
 

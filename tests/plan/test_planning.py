@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import pytest
 import yaml
 
 from unlearning.plugins import source
@@ -17,34 +16,41 @@ ROOT = source.SCRIPTS.parent
 STUDIES = [ROOT / "config.yaml", *(p for p in sorted((ROOT / "studies").glob("*.yaml")) if p.stem != "external")]
 HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
+#: Plans each study that it is given; a line for each.
 CODE = """
 import json, sys
 from unlearning.study import reading
 from unlearning.workflow import plan
-made = plan.make(reading.read(*reading.load([sys.argv[1]])))
-print(json.dumps({
-    "heavy": [m for m in sys.argv[2:] if m in sys.modules],
-    "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
-}))
+studies, heavy = json.loads(sys.argv[1])
+for path in studies:
+    made = plan.make(reading.read(*reading.load([path])))
+    print(json.dumps({
+        "study": path,
+        "heavy": [m for m in heavy if m in sys.modules],
+        "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
+    }))
 """
 
 
-def planned_apart(path, hash_seed):
+def planned_apart(paths, hash_seed):
+    """What a process of its own finds for each study, one after the other."""
     run = subprocess.run(
-        [sys.executable, "-c", CODE, str(path), *HEAVY], capture_output=True, text=True, check=False, cwd=ROOT,
+        [sys.executable, "-c", CODE, json.dumps([[*map(str, paths)], HEAVY])], capture_output=True, text=True,
+        check=False, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(source.SCRIPTS), "PYTHONHASHSEED": str(hash_seed)},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_planning_imports_nothing_heavy(path):
-    assert planned_apart(path, 0)["heavy"] == []
+def test_planning_imports_nothing_heavy():
+    found = planned_apart(STUDIES, 0)
+    assert [one["study"] for one in found] == [*map(str, STUDIES)]
+    assert {one["study"]: one["heavy"] for one in found if one["heavy"]} == {}
 
 
 def test_names_are_the_same_in_every_process():
-    one, two = (planned_apart(STUDIES[0], seed) for seed in (1, 2))
+    (one,), (two,) = (planned_apart(STUDIES[:1], seed) for seed in (1, 2))
     assert one["names"] == two["names"]
     made = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
     assert one["names"] == sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes)

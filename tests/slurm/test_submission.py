@@ -5,6 +5,7 @@ The cluster's partitions have the names that the profile has; nothing else in it
 
 import copy
 import shutil
+import subprocess
 from collections import Counter
 from contextlib import contextmanager
 from datetime import datetime
@@ -95,13 +96,36 @@ def local(tree, tmp_path_factory) -> Workplace:
     return place
 
 
-def test_a_submitted_study_ends_as_a_local_one_and_asks_for_what_it_needs(slurm, local, tmp_path):
+def at_work(place: Workplace, cluster: Cluster, run: subprocess.Popen) -> dict[str, str]:
+    """The newest job, once the method is at work, which ends when the file ``hold`` is removed."""
+    begun = place.folder / "begun"
+    cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work")
+    found = [job for job in cluster.jobs() if job["JobState"] == "RUNNING"]
+    assert found, cluster.jobs()[-1]
+    return found[-1]
+
+
+def test_a_submitted_study_outlives_the_controller_ends_as_a_local_one_and_asks_for_what_it_needs(
+    slurm, local, tmp_path
+):
+    """Jobs are at work while slurmctld dies, and the one that is started in its place learns how they end."""
     place = prepare(Workplace(local.tree, tmp_path / "work"))
     first = len(slurm.jobs())
+    saved = slurm.root / "state/job_state"
+    hold = place.folder / "hold"
+    hold.touch()
     with submitted(place, slurm) as run:
+        # What it has not written down when it dies, it has never known: that the job runs, for example.
+        started = datetime.fromisoformat(at_work(place, slurm, run)["StartTime"]).timestamp()
+        slurm.until(lambda: saved.exists() and saved.stat().st_mtime > started + 1, "the controller has taken notes")
+        slurm.kill_controller()
+        slurm.until(lambda: "DOWN" in slurm.call("scontrol", "ping", check=False), "the controller is gone")
+        slurm.start_controller()
+        hold.unlink()
         run.wait(1800)
     assert place.contents() == local.contents()
     jobs = slurm.jobs()[first:]
+    assert {job["JobState"] for job in jobs} == {"COMPLETED"}
     assert {stage(job): asked(job) for job in jobs} == ASKED
     # Six scoring jobs are one submission.
     assert Counter(map(stage, jobs)) == {name: 2 if name == "rule_unlearn" else 1 for name in ASKED}
@@ -121,22 +145,6 @@ def unfinished(local, tmp_path) -> Workplace:
     return place
 
 
-@contextmanager
-def disturbed(place: Workplace, cluster: Cluster):
-    """The unfinished study, submitted; its body runs while the one job with a GPU is at work, which ends when the body
-    removes the file ``hold``. Gives the job's number and that file."""
-    before = len(cluster.jobs())
-    hold = place.folder / "hold"
-    hold.touch()
-    with submitted(place, cluster) as run:
-        begun = place.folder / "begun"
-        cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work")
-        (job,) = cluster.jobs()[before:]
-        assert job["JobState"] == "RUNNING", job
-        yield job["JobId"], hold
-        assert not hold.exists()
-
-
 def known(cluster: Cluster, job: str) -> dict[str, str]:
     """What the controller knows of a job."""
     (found,) = (one for one in cluster.jobs() if one["JobId"] == job)
@@ -153,44 +161,31 @@ def history(cluster: Cluster, first: str) -> list[tuple[str, str]]:
     return [(stage(job), job["JobState"]) for job in cluster.jobs() if int(job["JobId"]) >= int(first)]
 
 
-def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time(slurm, local, unfinished):
-    """By Snakemake's retries, within the same run."""
-    with disturbed(unfinished, slurm) as (job, hold):
-        slurm.call("scancel", job)
-        slurm.until(lambda: state(slurm, job)[0] == "CANCELLED", "the job is cancelled")
+def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time_and_then_outlives_its_node(
+    slurm, local, unfinished
+):
+    """Again by Snakemake's retries, within the same run. When the node goes down, SLURM itself puts the job back into
+    its queue, so that it runs again when the node is back, and Snakemake's run does not notice."""
+    hold = unfinished.folder / "hold"
+    hold.touch()
+    before = len(slurm.jobs())
+    with submitted(unfinished, slurm) as run:
+        first = at_work(unfinished, slurm, run)["JobId"]
+        assert len(slurm.jobs()) == before + 1
+        (unfinished.folder / "begun").unlink()
+        slurm.call("scancel", first)
+        slurm.until(lambda: state(slurm, first)[0] == "CANCELLED", "the job is cancelled")
+        again = at_work(unfinished, slurm, run)["JobId"]
+        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DOWN", "Reason=test")
+        slurm.until(lambda: state(slurm, again)[0] != "RUNNING", "the job has lost its node")
+        slurm.until(lambda: not slurm.steps(again), "the node has ended what was left of the job")
+        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
+        slurm.until(lambda: state(slurm, again) == ("RUNNING", "1"), "the job runs again")
         hold.unlink()
     assert unfinished.contents() == local.contents()
-    assert history(slurm, job) == [
+    assert history(slurm, first) == [
         ("rule_unlearn", "CANCELLED"), ("rule_unlearn", "COMPLETED"), ("rule_score", "COMPLETED"),
         ("rule_comparisons", "COMPLETED"),
     ]  # fmt: skip
-    again = next(one for one in slurm.jobs() if int(one["JobId"]) > int(job))
-    assert asked(again) == ("gpu", 1, 2 * 8000, 2 * 240)
-
-
-def test_a_job_whose_node_goes_down_runs_again_when_it_is_back(slurm, local, unfinished):
-    """By SLURM itself, which puts the job back into its queue; Snakemake's run does not notice."""
-    with disturbed(unfinished, slurm) as (job, hold):
-        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DOWN", "Reason=test")
-        slurm.until(lambda: state(slurm, job)[0] != "RUNNING", "the job has lost its node")
-        slurm.until(lambda: not slurm.steps(job), "the node has ended what was left of the job")
-        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
-        slurm.until(lambda: state(slurm, job) == ("RUNNING", "1"), "the job runs again")
-        hold.unlink()
-    assert unfinished.contents() == local.contents()
-    assert history(slurm, job) == [(f"rule_{name}", "COMPLETED") for name in ("unlearn", "score", "comparisons")]
-
-
-def test_a_run_outlives_the_controller(slurm, local, unfinished):
-    """The job is at work while slurmctld dies, and the one that is started in its place learns how it ends."""
-    saved = slurm.root / "state/job_state"
-    with disturbed(unfinished, slurm) as (job, hold):
-        # What it has not written down when it dies, it has never known: that the job runs, for example.
-        started = datetime.fromisoformat(known(slurm, job)["StartTime"]).timestamp()
-        slurm.until(lambda: saved.exists() and saved.stat().st_mtime > started + 1, "the controller has taken notes")
-        slurm.kill_controller()
-        slurm.until(lambda: "DOWN" in slurm.call("scontrol", "ping", check=False), "the controller is gone")
-        slurm.start_controller()
-        hold.unlink()
-    assert unfinished.contents() == local.contents()
-    assert history(slurm, job) == [(f"rule_{name}", "COMPLETED") for name in ("unlearn", "score", "comparisons")]
+    assert int(again) > int(first)
+    assert asked(known(slurm, again)) == ("gpu", 1, 2 * 8000, 2 * 240)

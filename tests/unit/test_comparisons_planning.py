@@ -5,6 +5,7 @@ import pytest
 
 from comparison_cases import compare, scenario
 from unlearning.comparisons import planning
+from unlearning.metrics import competition
 
 PLAN = "x", "pairs", 4.0
 
@@ -79,3 +80,39 @@ def test_a_pilot_foretells_the_half_width_of_a_larger_study():
         given.append((row["ci_high"] - row["ci_low"]) / 2)
     assert len(foretold) == studies
     assert np.mean(foretold) == pytest.approx(np.mean(given), rel=0.2)
+
+
+def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold():
+    """F₀ is that of the luckiest threshold among models that do not differ, however many there are."""
+    rng, options, widths = np.random.default_rng(20), competition.Options(), {}
+    for models in (16, 64):
+        widths[models] = []
+        for _ in range(8):
+            sample = rng.standard_normal(30)
+            x, retrained, control = sample + rng.standard_normal((3, models, 30))
+            none = sample + 1.5 + rng.standard_normal((models, 30))
+            found = {
+                name: competition.over_null(phi, retrained, control, np.arange(30), options, rng)
+                for name, phi in {"none": none, "x": x, "retrain": retrained}.items()
+            }
+            made, rows = compare(found)
+            (row,) = (row for row in made.resolution if row["method"] == "x" and row["what"] == "today")
+            widths[models].append(row["half_width"])
+            assert {row["what"] for row in made.resolution} == {"today", "samples"}
+            assert planning.foretold([row], pairs=4.0, models=1.0)["half_width"] == row["half_width"]
+            if rows["x"]["verdict"] == "undecided":
+                assert "neither more pairs nor more models would decide" in rows["x"]["note"]
+    assert 0.7 < np.median(widths[64]) / np.median(widths[16]) < 1.4  # half as wide, if they were averages
+
+
+def test_as_retrained_takes_every_metric_that_is_undecided():
+    rows = [
+        {"metric": metric, "what": "decides_pairs", "outcome": "as_retrained", "times": times, "units": 4 * times,
+         "unit": "pairs", "models": 1}
+        for metric, times in (("a", 2), ("b", 3))
+    ]  # fmt: skip
+    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == "to decide: about 12 pairs"
+    no = "neither more pairs nor more models would decide"
+    assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
+    rows[0]["outcome"] = "told"
+    assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == "to decide: about 8 pairs"

@@ -83,3 +83,19 @@ def test_the_map_shows_what_the_table_shows():
     shown = [cell.text for line in table(cases, rows).lines for cell in line.cells if cell.text]
     assert written == shown
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
+
+
+def test_long_names_stand_at_the_rows_and_their_numbers_at_the_columns():
+    cases, rows = study()
+    wish = {"kind": "rankings", "title": "", "axis": "", "attack": ""}
+    for case in cases:
+        case["setting"] = f"label_noise=0.2;{case['setting']}"
+    for row in rows:
+        row["setting"] = f"label_noise=0.2;{row['setting']}"
+    figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
+    (axis,) = figure.axes
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]
+    names = [tick.get_text() for tick in axis.get_yticklabels()]
+    assert [name.rsplit(maxsplit=1) for name in names] == [
+        [f"label_noise = 0.2, size = {i}", f"{i}"] for i in (1, 2, 3)
+    ]

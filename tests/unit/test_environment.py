@@ -18,6 +18,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PINS = dict(pin.split("==") for pin in PROJECT["project"]["dependencies"])
 ENVIRONMENTS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / "envs").glob("*.yaml"))}
 
+#: Module → the distributions that hold it.
+PROVIDERS = metadata.packages_distributions()
+
 #: What a script loads by name.
 LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",), "unlearn": ("models", "methods"),
           "attack": ("attacks",), "metrics": ("metrics",), "selection": ("metrics",)}  # fmt: skip
@@ -67,8 +70,7 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning"}
     theirs = imported - ours - set(sys.stdlib_module_names)
     # Planning alone reads YAML and Snakemake, in the environment that Snakemake itself runs in.
-    providers = metadata.packages_distributions()
-    distributions = {providers[name][0].lower().replace("_", "-") for name in theirs - {"yaml", "snakemake"}}
+    distributions = {PROVIDERS[name][0].lower().replace("_", "-") for name in theirs - {"yaml", "snakemake"}}
     given = set(pins(ENVIRONMENTS[environment]))
     brought = {needed for name in given for needed in requirements(name)}
     assert distributions <= given | brought

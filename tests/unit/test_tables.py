@@ -55,6 +55,14 @@ def test_rows_round_trip_in_full_precision(tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
 
 
+def test_rows_of_some_scenarios_are_those_of_all_without_the_others(tmp_path):
+    path = tmp_path / "metrics.csv"
+    tables.write_rows(path, [{**row, "scenario": name} for name in "abca" for row in ROWS], tables.UNION_COLUMNS)
+    whole, some = (tables.read_rows(path, tables.UNION_COLUMNS, names) for names in (None, {"a", "c"}))
+    assert len(some) == 3 * len(ROWS)
+    assert repr(some) == repr([row for row in whole if row["scenario"] in "ac"])
+
+
 def test_numpy_numbers_are_written_like_python_ones(tmp_path):
     for name, kind in (("a.csv", float), ("b.csv", np.float64)):
         tables.write_rows(tmp_path / name, [{"value": kind(1 / 3), "n": 3, "note": None}])

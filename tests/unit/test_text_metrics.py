@@ -210,8 +210,14 @@ def test_rows_of_memorisation_and_privleak(case):
     hits = case.said[("own",)][..., 3] == 0
     assert found["exact_memorisation", "role=forget"]["value"] == pytest.approx(hits[case.membership.forget].mean())
     assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in found}
-    (leak,) = privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}})
+    leak, auc = privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}})
     assert leak["ci_low"] < leak["value"] < leak["ci_high"]
+    low = np.sort(case.said[("own",)][..., 0], axis=-1)
+    low = low[..., : int(0.4 * low.shape[-1])].mean(axis=-1)
+    sides = zip(low, case.membership.forget, case.membership.heldout, strict=True)
+    wins = [(one[forget][:, None] > one[heldout]).mean() for one, forget, heldout in sides]
+    assert auc["value"] == pytest.approx(np.mean(wins))
+    assert auc["ci_low"] < auc["value"] < auc["ci_high"]
     case.compared = None
     assert privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}}) == []
     assert not [m for m, _ in by_name(memorisation.rows(case, {})) if m.endswith("_gap")]

@@ -74,7 +74,7 @@ def test_what_new_writes_is_sound(capsys):
     )
     assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in said
     assert "What the study will be able to tell." in said
-    assert said.count("nothing on record: run it with few pairs first") == 2
+    assert said.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
 
 
 def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):

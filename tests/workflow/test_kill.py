@@ -9,25 +9,25 @@ import time
 
 from workplace import Workplace
 
-KILLS = 20
+#: Folders of results/ in the order in which a run fills them; a run is killed in each, and twice soon after its start.
+STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny", "")
 
 
-def kill_sometime(place: Workplace, moments: random.Random) -> bool:
-    """Start a run and kill its whole process group at a random moment; False if it ended by itself before.
-
-    One kill in four comes at any time from the start; the others within a second and a half of the next new file, so
-    that the run as a whole comes forward on a machine of any speed.
+def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
+    """Start a run and kill its whole process group at a random moment, within half a second of the next new file of a
+    stage, so that no stage is spared on a machine of any speed; "": at any time from the start. False if the run ended
+    by itself before.
     """
-    there = set(place.find("**/*"))
-    at_once, seconds = moments.random() < 0.25, moments.uniform(0, 1.5)
+    there = set(place.find(f"{stage}/**/*")) if stage else set()
+    seconds = moments.uniform(0, 0.5 if stage else 3)
     with open(os.devnull, "w") as null:
         run = subprocess.Popen(
             place.command(), env=place.environment, cwd=place.folder, stdout=null, stderr=null, start_new_session=True
         )
-    while not at_once and run.poll() is None and set(place.find("**/*")) <= there:
+    while stage and run.poll() is None and set(place.find(f"{stage}/**/*")) <= there:
         time.sleep(0.02)
     try:
-        assert run.wait(2 * seconds if at_once else seconds) == 0
+        assert run.wait(seconds) == 0
     except subprocess.TimeoutExpired:
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
@@ -37,13 +37,12 @@ def kill_sometime(place: Workplace, moments: random.Random) -> bool:
 
 def test_killed_runs_resume_to_the_same_results(finished, workplace):
     moments = random.Random(20)
-    kills = ends = 0
-    while kills < KILLS:
+    stages = list(STAGES)
+    while stages:
         shutil.rmtree(workplace.folder / ".snakemake" / "locks", ignore_errors=True)  # as --unlock does, but quicker
-        if kill_sometime(workplace, moments):
-            kills += 1
+        if kill_sometime(workplace, stages[0], moments):
+            del stages[0]
             continue
-        ends += 1
         assert workplace.contents() == finished.contents()
         shutil.rmtree(workplace.folder / "results")
         shutil.rmtree(workplace.folder / ".snakemake")

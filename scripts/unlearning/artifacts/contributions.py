@@ -23,7 +23,8 @@ class Standard:
     reads above retraining, −1 if below; ``margin``: the field of a study's margins that says what still counts as
     retrained, and its ``scale``, one of `SCALES`; ``deciding``: whether a verdict rests on it, or it is a worth that
     a method must keep; ``far``: whether the other side of retraining means less familiar than never seen; ``units``:
-    what is independent of each other but for common samples, in words; ``chance``, one of `CHANCES`.
+    what is independent of each other but for common samples, in words; ``narrows``: whether more units or models make
+    its interval narrower; ``chance``, one of `CHANCES`.
     """
 
     ideal: float
@@ -33,6 +34,7 @@ class Standard:
     deciding: bool = True
     far: bool = True
     units: str = "blocks"
+    narrows: bool = True
     chance: str = OF_ITSELF
 
 
@@ -90,7 +92,7 @@ def write(path: str | Path, found: dict[str, Contribution]) -> None:
             "index": one.index.astype(np.int64), "ideal": ideal, "near": np.array(standard.near),
             "margin": np.array(standard.margin), "scale": np.array(standard.scale),
             "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
-            "chance": np.array(standard.chance),
+            "narrows": np.array(standard.narrows), "chance": np.array(standard.chance),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in own.items()}
     # Most of it are zeros, and few values: a tenth of its size when it is compressed.
@@ -116,7 +118,7 @@ def _one(check: Check, name: str) -> Contribution:
     near = int(check.field(f"{name}.near", "i", ()))
     texts = ("margin", "scale", "units", "chance")
     margin, scale, units, chance = (str(check.field(f"{name}.{field}", "U", ())) for field in texts)
-    deciding, far = (bool(check.field(f"{name}.{field}", "b", ())) for field in ("deciding", "far"))
+    deciding, far, narrows = (bool(check.field(f"{name}.{f}", "b", ())) for f in ("deciding", "far", "narrows"))
     if not len(names) or not shape[1]:
         check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
     if near not in (-1, 1):
@@ -125,7 +127,8 @@ def _one(check: Check, name: str) -> Contribution:
         check.fail(f"{name}.scale", f"is {scale!r}, but must be one of {', '.join(SCALES)}")
     if chance not in CHANCES:
         check.fail(f"{name}.chance", f"is {chance!r}, but must be one of {', '.join(CHANCES)}")
-    standard = Standard(float(ideal[0]) if len(ideal) else np.nan, near, margin, scale, deciding, far, units, chance)
+    known = float(ideal[0]) if len(ideal) else np.nan
+    standard = Standard(known, near, margin, scale, deciding, far, units, narrows, chance)
     return Contribution(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard
     )

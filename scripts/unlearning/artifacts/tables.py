@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -136,31 +136,38 @@ def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...] = ME
         writer.writerows([_text(row.get(column, "")) for column in columns] for row in rows)
 
 
-def read_rows(path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS) -> list[dict]:
-    """Read tidy rows; value, ci_low and ci_high are floats (NaN if empty), n an int (0 if empty).
+def read_rows(
+    path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS, scenarios: Collection[str] | None = None
+) -> list[dict]:
+    """Read tidy rows, of some ``scenarios`` or of all; value, ci_low and ci_high are floats (NaN if empty), n an int
+    (0 if empty).
 
     Raises ArtifactError for a missing column, a damaged file or a cell that is not a number.
     """
 
-    def read() -> tuple[list[str], list[dict]]:
+    def read() -> tuple[list[str], list[list[str]]]:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            return list(reader.fieldnames or ()), list(reader)
+            lines = csv.reader(file)
+            return next(lines, []), [cells for cells in lines if cells]
 
-    header, rows = checked(path, read)
+    header, lines = checked(path, read)
     for column in columns:
         if column not in header:
             raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
-    for line, row in enumerate(rows, start=2):
-        missing = [c for c in columns if row[c] is None]
-        if missing or None in row:
-            problem = f"lacks column {missing[0]!r}" if missing else "has more cells than there are columns"
+    numbers = [(name, header.index(name)) for name in ("value", "ci_low", "ci_high", "n") if name in columns]
+    where, rows = None if scenarios is None else header.index("scenario"), []
+    for line, cells in enumerate(lines, start=2):
+        if len(cells) != len(header):
+            short = len(cells) < len(header)
+            problem = f"lacks column {header[len(cells)]!r}" if short else "has more cells than there are columns"
             raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
-        for name in ("value", "ci_low", "ci_high", "n"):
-            if name in columns:
-                try:
-                    row[name] = (int(row[name] or 0)) if name == "n" else float(row[name] or "nan")
-                except ValueError:
-                    problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
-                    raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+        if where is not None and cells[where] not in scenarios:
+            continue
+        for name, at in numbers:
+            try:
+                cells[at] = int(cells[at] or 0) if name == "n" else float(cells[at] or "nan")
+            except ValueError:
+                problem = f"line {line}, column {name!r}: {cells[at]!r} is not a number"
+                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+        rows.append(dict(zip(header, cells, strict=True)))
     return rows

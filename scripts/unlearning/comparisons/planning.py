@@ -1,6 +1,6 @@
 """What a study can tell, what a larger one could, and what would decide on a method that is undecided."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -22,19 +22,19 @@ Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, one: Read) -> list[dict]:
-    """Half-width and least distance that is told, today and with more pairs, models or samples."""
+    """Half-width and least distance that is told, today and with more pairs, models or samples, where they count."""
     parts, planned = components(one), designs_of(one)
     designs = [(TODAY, 1.0, parts.design)]
     for what, factors in TIMES.items():
-        if _count(parts.design, what):
+        if _count(parts.design, what) and (what == SAMPLES or one.side.own.standard.narrows):
             designs += [(what, float(times), planned(what, times)) for times in factors]
     return [_row(method, metric, one, parts, what, times, design) for what, times, design in designs]
 
 
 def needed(method: str, metric: str, one: Read) -> list[dict]:
     """The least pairs, and the least models, with which an undecided distance would be decided with power .8; no row
-    where it is within its margin, and none for what would not do."""
-    if decide.within(inner=one.shown.inner, margin=one.shown.margin):
+    for what would not do."""
+    if not one.side.own.standard.narrows:
         return []
     parts, rows, planned = components(one), [], designs_of(one)
     of, distance, margin = _widened(parts, one.factor), one.shown.estimate.value, one.shown.margin
@@ -58,6 +58,8 @@ def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
     """The row of a study with ``pairs`` times as many units and ``models`` times as many models as that of ``rows``,
     the plans of one method by one metric as `plans` makes them and files keep them."""
     today = next(row for row in rows if row["what"] == TODAY)
+    if not any(row["what"] == PAIRS for row in rows):
+        return today  # it does not narrow
     design = Design(
         round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
     )
@@ -128,16 +130,16 @@ def _asked(one: Read) -> float:
     return float(np.mean([met[own.unit == unit].any(axis=0).sum() for unit in np.unique(own.unit)]))
 
 
-def instruction(needs: list[dict], *, unknown: list[str]) -> str:
-    """What to do about an undecided method, in a sentence."""
+def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[str]) -> str:
+    """What to do about a method that is undecided by some ``metrics``, in a sentence; ``needs`` as `needed`."""
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
     said = []
     for what, noun in ((PAIRS, ""), (MODELS, "models per split")):
         rows = [row for row in needs if row["what"] == NEEDED + what]
         told = [row for row in rows if row["outcome"] == decide.TOLD]
-        if rows:
-            # One metric that tells is enough; as retrained has to be shown by all of them.
+        # One metric that tells is enough; as retrained has to be shown by all of them.
+        if told or {row["metric"] for row in rows} == set(metrics):
             row = min(told, key=_times) if told else max(rows, key=_times)
             count = row["units"] if what == PAIRS else row["models"]
             said.append(f"{count:g} {noun or row['unit']}")

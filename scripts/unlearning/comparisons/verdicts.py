@@ -142,8 +142,10 @@ def _verdict(method: str, own: _Judged, beside: dict[tuple[str, str], dict]) -> 
     row, one, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.UNDECIDED:
-        needs = [need for name, read in own.reads.items() for need in planning.needed(method, name, read)]
-        note.append(planning.instruction(needs, unknown=[f"{d.metric} ({d.estimate.note})" for d in unknown]))
+        still = {k: r for k, r in own.reads.items() if not decide.within(inner=r.shown.inner, margin=r.shown.margin)}
+        needs = [need for name, read in still.items() for need in planning.needed(method, name, read)]
+        why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
+        note.append(planning.instruction(needs, metrics=still, unknown=why))
     told = decision.verdict in (decide.TOLD, decide.OVER) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
     if decision.verdict == decide.AS_RETRAINED:

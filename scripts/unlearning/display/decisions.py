@@ -25,8 +25,6 @@ ROLES = {
     "nll_retain": "retain perplexity", "nll_test": "test perplexity",
     "model_utility": "model utility",
 }  # fmt: skip
-#: Names of numbers that verdicts alone read.
-OTHERS = {"min_k_auc": "AUC of Min-K %"}
 
 
 @dataclass
@@ -86,7 +84,7 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
 
 def label(metric: str) -> str:
     """A metric's name in a verdict."""
-    return ROLES.get(metric) or OTHERS.get(metric) or naming.meaning(metric).shown
+    return ROLES.get(metric) or naming.meaning(metric).shown
 
 
 def tone(row: dict) -> str:

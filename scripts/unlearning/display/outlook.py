@@ -1,5 +1,7 @@
 """What a study costs and what it will be able to tell, as far as that is known without measuring anything."""
 
+import math
+
 from unlearning.artifacts.files import ArtifactError
 from unlearning.display.tables import formats, telling
 from unlearning.display.tables.cost import duration
@@ -20,7 +22,8 @@ def text(plan: Plan, file: str) -> str:
         lines.append(
             f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."
         )
-    rows = [{"stage": one["stage"], "node": one["node"], "seconds": costs[one["spec"]]} for one in nodes]
+    known = costs if watched.ready else dict.fromkeys(costs, math.nan)
+    rows = [{"stage": one["stage"], "node": one["node"], "seconds": known[one["spec"]]} for one in nodes]
     if plan.comparisons:
         try:
             sheet = telling.sheet(compared.comparisons(plan), nodes, rows)

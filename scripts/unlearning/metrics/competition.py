@@ -87,10 +87,11 @@ def rows(case: Case, settings: dict) -> list[dict]:
     )
 
 
-#: Perfect unlearning scores its own null.
+#: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
+#: of the luckiest threshold, however many there are.
 DECIDES = {
     "forgetting_quality_over_null": Standard(
-        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models"
+        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models", narrows=False
     )
 }
 

@@ -23,6 +23,10 @@ QUANTITIES = (
         columns=(Column(20, "PrivLeak, %"),),
         comparisons=(Comparison("PrivLeak", 31, ideal=0.0, two_sided=True, retrained=True),),
     ),
+    Quantity(
+        "min_k_auc", "AUC of Min-K %", "lower",
+        reading="AUC with which Min-K % tells forgotten from held-out samples, of which PrivLeak is the distance.",
+    ),
 )  # fmt: skip
 
 
@@ -35,7 +39,8 @@ class Options(Settings):
 def rows(case: Case, settings: dict) -> list[dict]:
     """ "privleak": 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of telling forgotten from held-out samples, the
     mean over models of both; 0 as retrained, below: forgotten samples are still recognised, above: they look less
-    known than what was never seen. Retraining itself is held against its control. No rows without retrained models.
+    known than what was never seen. Retraining itself is held against its control. "min_k_auc": 1 − A, as verdicts read
+    it. No rows without retrained models.
     """
     options = Options(**settings["metrics"]["privleak"])
     files = _text.compared_files(case)
@@ -50,11 +55,14 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
     def read(models: np.ndarray) -> list[dict]:
         forget, heldout = (mask[np.ix_(models, asked)] for mask in (case.membership.forget, case.membership.heldout))
-        value = leak(
-            score[0][models], score[1][models], forget, heldout,
-            split=case.membership.split[models], block=case.membership.block[models],
-        )  # fmt: skip
-        return [row(metric="privleak", estimate=value)]
+        place = {"split": case.membership.split[models], "block": case.membership.block[models]}
+        own, other = (one[models] for one in score)
+        both = forget | heldout
+        found = separation.auc(score=np.where(both, own, 0.0), **sides(forget, heldout))
+        return [
+            row(metric="privleak", estimate=leak(own, other, forget, heldout, **place)),
+            row(metric="min_k_auc", estimate=levels.of(found, **place, n=int(both.any(0).sum()), bounds=(0.0, 1.0))),
+        ]
 
     return list(_text.each(case, read))
 
@@ -68,11 +76,16 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     target, share = case.membership[case.target], Options(**settings["metrics"]["privleak"]).share
     asked = np.flatnonzero((target.forget | target.heldout).any(0))
     score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, asked)[..., LOGP], share)
-    sides = {"positive": target.forget[:, asked] * 1.0, "negative": target.heldout[:, asked] * 1.0}
-    if not all(side.any(1).all() for side in sides.values()):
+    both = sides(target.forget[:, asked], target.heldout[:, asked])
+    if not all(side.any(1).all() for side in both.values()):
         return {}
-    part = separation.auc(score=np.where(np.isnan(score), 0.0, score), **sides)
+    part = separation.auc(score=np.where(np.isnan(score), 0.0, score), **both)
     return {"min_k_auc": single(**vars(part), **_units.of(target), index=asked, standard=DECIDES["min_k_auc"])}
+
+
+def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
+    """The two sides of the AUC, as weights."""
+    return {"positive": forget * 1.0, "negative": heldout * 1.0}
 
 
 def leak(
@@ -84,9 +97,8 @@ def leak(
     forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
     first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
     """
-    sides = {"positive": forget.astype(np.float64), "negative": heldout.astype(np.float64)}
     both = forget | heldout
-    a, r = (separation.auc(score=np.where(both, score, 0.0), **sides) for score in (own, other))
+    a, r = (separation.auc(score=np.where(both, score, 0.0), **sides(forget, heldout)) for score in (own, other))
     base = 1 - float(r.value.mean())
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")

@@ -17,7 +17,7 @@ from unlearning.workflow.nodes import ROOT
 READING = (
     "Half-width of the interval of a distance from retraining, and the least distance that will be told with power "
     "0.8; as retrained can be shown only below the margin. Foretold by the largest comparison on record of the same "
-    "data, model, recipe and protocol; time of all its models."
+    "data, model, recipe and protocol; time of the models that are compared."
 )
 HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
 UNKNOWN = "nothing on record: run it with few pairs first"
