@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from unlearning.artifacts import blocks
 from unlearning.artifacts.files import checksum, node_of, seal, write_spec
 from unlearning.workflow.versions import VERSIONS
 
@@ -60,12 +61,15 @@ def spec(job, facts: dict, seconds: float) -> dict:
     it made; of a fork, with all that it shares."""
     own, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     used = time.process_time() + child.ru_utime + child.ru_stime
+    made = {Path(path).name: path for path in job.output if path != job.output.spec}
+    in_part = {name: blocks.checksums(path) for name, path in made.items() if name == "logits.npz"}
     return {
         "stage": job.rule,
         "settings": json.loads(json.dumps(job.params.get("settings", {}))),
         "inputs": sorted(str(path) for path in job.input),
         "node": node_of(job.output.spec),
-        "checksums": {Path(path).name: checksum(path) for path in job.output if path != job.output.spec},
+        "checksums": {name: checksum(path) for name, path in made.items()},
+        **({"blocks": in_part} if any(in_part.values()) else {}),
         "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},

@@ -98,7 +98,7 @@ def metrics(
         case = ExternalCase.of(settings["populations"], populations, single[0])
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
-        _ = case.unlearned, case.originals and case.original
+        _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
         rows = [failure("attack", error, attack=name) for name, error in case.failed_attacks.items()]
     except FailedError as error:
         rows = [failure(error.part, error)]

@@ -17,12 +17,12 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    chosen, tokens_of = membership[first], asked(membership, settings)
+    chosen, tokens_of, about = membership[first], asked(membership, settings), membership.asked.any(axis=0)
 
     def made() -> dict:
         bank = open_bank(samples, chosen, settings, place, base)
         with of_model(settings, place):
             bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of)
+        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of, about)
 
     return attempt(made, models, logits, "model", place["file"])

@@ -45,7 +45,10 @@ def unlearn(
             check_models(bank, before, returned, file)
         seconds = time.perf_counter() - started
         tokens_of = asked(membership, settings)
-        facts = dump(bank, samples, models, logits, membership.forget, settings["gradients"], tokens_of=tokens_of)
+        facts = dump(
+            bank, samples, models, logits, membership.forget, settings["gradients"], tokens_of=tokens_of,
+            first=membership.asked.any(axis=0),
+        )  # fmt: skip
         return {**facts, "unlearn_seconds": round(seconds, 3)}
 
     return attempt(made, models, logits, "method", own or place.get("file"))

@@ -113,7 +113,8 @@ def test_scores_lie_where_they_belong_and_nowhere_else(study):
     ("file", "change", "message"),
     [
         ("original1.npz", {"y": np.arange(SAMPLES)[::-1] % CLASSES}, "field 'y' does not match data.npz"),
-        ("original1.npz", {"index": np.arange(SAMPLES)[::-1]}, "field 'index' does not match data.npz"),
+        ("original1.npz", {"index": np.arange(SAMPLES)[::-1]}, "field 'y' does not match data.npz"),
+        ("original1.npz", {"index": np.arange(SAMPLES) + 1}, "field 'index' does not match data.npz"),
         ("original1.npz", {"index": np.arange(5), "y": np.zeros(5, int), "logits": np.zeros((2, 5, 3))},
          "field 'index' does not match data.npz"),
         ("original1.npz", {"logits": np.zeros((3, SAMPLES, CLASSES))}, r"field 'logits' has shape \(3, 6, 3\)"),

@@ -6,8 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from unlearning.adversary import signals
+from unlearning.adversary.answers import Answers
 from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership
+from unlearning.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning.artifacts.selection import Selection
 
 
@@ -30,7 +31,7 @@ class Case:
     compared_relearned_files: list[str] | None = None
     generated_files: list[str] | None = None
     compared_generated_files: list[str] | None = None
-    _read: dict[tuple[str, ...], Logits] = field(default_factory=dict, init=False, repr=False)
+    _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def data(self) -> Data:
@@ -72,12 +73,17 @@ class Case:
         """Logits of an independent retrained population, or None if the scenario has no controls."""
         return self.answers(self.control_files).logits if self.control_files else None
 
-    @cached_property
-    def compared(self) -> np.ndarray | None:
-        """Logits of retrained models to compare with: `retrained`, but for the method retrain `control`; None if the
+    @property
+    def compared_files(self) -> list[str] | None:
+        """Retrained models to compare with: those of the scenario, but for the method retrain its controls; None if the
         scenario has none."""
         own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
-        return self.control if own else None if self.retrained_files is None else self.retrained
+        return (self.control_files or None) if own else self.retrained_files
+
+    @property
+    def compared(self) -> np.ndarray | None:
+        """Logits of `compared_files`, float32 [models, samples, classes], or None."""
+        return None if self.compared_files is None else self.answers(self.compared_files).logits
 
     @cached_property
     def selection(self) -> Selection | None:
@@ -123,21 +129,23 @@ class Case:
         views = next((found for found in kinds if found.shape[1]), None)
         if views is None or (views < 0).all(1).any():
             raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
-        return views_logp(self.answers(files).logits[models], views)
+        return views_logp(self.answers(files).of(models), views)
 
     def _reference_logp(self, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Mean log p of the label under shadow models that never saw a sample, each model itself left out."""
         shadow = np.flatnonzero(~self.target)
         unseen = ~self.membership.train[np.ix_(shadow, rows)]
         logp = signals.per_model(
-            signals.label_logp, self.original[shadow][:, rows], self.labels_of(~self.target)[..., rows]
+            signals.label_logp,
+            self.answers(self.originals).of(~self.target, rows),
+            self.labels_of(~self.target)[..., rows],
         )
         told = np.where(unseen, logp, 0.0)
         own = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
         with np.errstate(invalid="ignore"):
             return (told.sum(0) - own @ told) / (unseen.sum(0) - own @ unseen.astype(np.int64))
 
-    def _tokens(self, answers: Logits, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _tokens(self, answers: Answers, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Token readings of any samples, float64 [models, rows, most scored, 4]."""
         at = np.full(len(self.data.y), -1)
         at[answers.token_index] = np.arange(len(answers.token_index))
@@ -179,36 +187,11 @@ class Case:
             dense[key] = score, decision
         return dense
 
-    def answers(self, files: list[str]) -> Logits:
-        """Logits of all models, stacked; a file with two roles is read once."""
+    def answers(self, files: list[str]) -> Answers:
+        """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""
         if tuple(files) not in self._read:
-            parts = [self._part(path, part) for path, part in zip(files, self.batches, strict=True)]
-            for path, part in zip(files, parts, strict=True):
-                if part.logits.shape[2] != parts[0].logits.shape[2]:
-                    raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")
-            norms = [(part.squared_norms, part.mean_squared_norm) for part in parts]
-            known = all(of_samples is not None for of_samples, _ in norms)
-            self._read[tuple(files)] = Logits(
-                np.concatenate([part.logits for part in parts]), parts[0].index, parts[0].y,
-                *((np.concatenate(column) for column in zip(*norms, strict=True)) if known else (None, None)),
-                *_joined_tokens(parts),
-            )  # fmt: skip
+            self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file)
         return self._read[tuple(files)]
-
-    def _part(self, path: str, membership: Membership) -> Logits:
-        """One batch. Raises ArtifactError if it does not fit the data and the memberships."""
-        part = Logits.read(path, models=len(membership.seed))
-        for name, expected in (("index", np.arange(len(self.data.y))), ("y", self.data.y)):
-            if not np.array_equal(getattr(part, name), expected):
-                raise ArtifactError(f"{path}: field {name!r} does not match {self.data_file}; delete it and run again")
-        if part.logits.shape[2] < self.data.classes:
-            problem = f"has {part.logits.shape[2]} classes, but {self.data_file} has {self.data.classes}"
-            raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
-        widths = (membership.forget[0].sum(), len(self.data.y))
-        if part.squared_norms is not None and part.squared_norms.shape[1] not in widths:
-            problem = f"has {part.squared_norms.shape[1]} columns for {membership.forget[0].sum()} samples to forget"
-            raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
-        return part
 
 
 def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
@@ -219,16 +202,3 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
     two = logits.astype(np.float64)
     logp = -np.logaddexp(0.0, two[..., 1] - two[..., 0])
     return np.where(views >= 0, logp[:, views], np.nan)
-
-
-def _joined_tokens(parts: list[Logits]) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """Token readings of all batches on all samples that one of them was asked about; NaN where another was."""
-    if any(part.tokens is None for part in parts):
-        return None, None
-    index = np.unique(np.concatenate([part.token_index for part in parts]))
-    whole = []
-    for part in parts:
-        own = np.full((len(part.tokens), len(index), *part.tokens.shape[2:]), np.nan, np.float32)
-        own[:, np.searchsorted(index, part.token_index)] = part.tokens
-        whole.append(own)
-    return np.concatenate(whole), index

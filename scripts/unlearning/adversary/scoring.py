@@ -30,7 +30,7 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
         signal = needed(case, module, files, ~target, known)
         said = there(signal)
         reference = Reference(
-            case.answers(files).logits[~target][:, known], case.labels_of(~target)[..., known], member[:, known] & said,
+            case.answers(files).of(~target, known), case.labels_of(~target)[..., known], member[:, known] & said,
             shadow.heldout[:, known] & said, **signal,
         )  # fmt: skip
         yield columns(case, name, form, module, chosen, reference, seed)
@@ -68,8 +68,9 @@ def _each(
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     everything = np.arange(len(case.data.y))
     found = []
-    for number, model in enumerate(np.flatnonzero(case.target)):
-        logits, y = case.unlearned[model][None], labels[model][None]
+    each = case.answers(case.unlearned_files).each(case.target)
+    for number, (model, own) in enumerate(zip(np.flatnonzero(case.target), each, strict=True)):
+        logits, y = own[None], labels[model][None]
         known = np.flatnonzero(member[number] | nonmember)
         signal = needed(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
         said = there({what: value[:, known] for what, value in signal.items()})
@@ -119,7 +120,7 @@ def columns(
     membership, rows = case.membership[case.target], asked(case)
     value, decision = called(
         module,
-        case.unlearned[case.target][:, rows],
+        case.answers(case.unlearned_files).of(case.target, rows),
         case.labels_of(case.target)[..., rows],
         reference,
         chosen,

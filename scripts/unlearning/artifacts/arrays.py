@@ -9,12 +9,12 @@ from unlearning.artifacts.canaries import unpaired
 from unlearning.artifacts.files import (
     ArtifactError,
     Check,
-    FailedError,
     NoAnswerError,
     NotFiniteError,
     read_arrays,
     write_arrays,
 )
+from unlearning.artifacts.logits import Logits
 from unlearning.artifacts.samples import Data
 from unlearning.randomness.keyed import seed_of
 
@@ -189,60 +189,3 @@ class Membership:
             train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
             pair=pair, request=request,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Logits:
-    """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
-    ``y`` int64 [rows] observed labels.
-
-    Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, rows] where an attack
-    asks about all, the squared norm of a sample's gradient, and ``mean_squared_norm`` float64 [models], that of the
-    mean over the forget samples. Where single tokens are asked for: ``tokens`` float32 [models, token rows,
-    most, 4], of every scored token log p, mean and standard deviation of log p under the prediction, and rank (NaN
-    after the last one of a sample), and ``token_index`` int64 [token rows] into the data.
-    """
-
-    logits: np.ndarray
-    index: np.ndarray
-    y: np.ndarray
-    squared_norms: np.ndarray | None = None
-    mean_squared_norm: np.ndarray | None = None
-    tokens: np.ndarray | None = None
-    token_index: np.ndarray | None = None
-
-    def write(self, path: str | Path) -> None:
-        """Write atomically. Infinite or NaN logits are written as they are: a reader names them."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        write_arrays(path, **arrays)
-
-    @classmethod
-    def read(cls, path: str | Path, models: int | None = None) -> "Logits":
-        """Read and check (finite, aligned). Raises NotFiniteError for NaN or infinite logits, which a method
-        that diverged leaves behind, FailedError for models that were never made, and ArtifactError otherwise."""
-        check = Check(path, read_arrays(path), may_diverge=True)
-        if "part" in check.arrays:
-            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
-        logits = check.field("logits", "f", (models, None, None))
-        rows, classes = logits.shape[1:]
-        index, y = check.field("index", "iu", (rows,)), check.field("y", "iu", (rows,))
-        if len(np.unique(index)) != rows:
-            check.fail("index", "names some samples twice")
-        if rows and not 0 <= int(y.min()) <= int(y.max()) < classes:
-            check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
-        norms = mean = None
-        if "squared_norms" in check.arrays:
-            norms = check.field("squared_norms", "f", (len(logits), None))
-            mean = check.field("mean_squared_norm", "f", (len(logits),))
-        tokens = at = None
-        if "tokens" in check.arrays:
-            at = check.field("token_index", "iu", (None,)).astype(np.int64)
-            tokens = check.field("tokens", "f", (len(logits), len(at), None, 4), finite=False)
-            if not np.isin(at, index).all() or len(np.unique(at)) != len(at):
-                check.fail("token_index", "names a sample twice, or one that index does not name")
-        return cls(logits, index.astype(np.int64), y.astype(np.int64), norms, mean, tokens, at)
-
-    @staticmethod
-    def write_failure(path: str | Path, part: str, why: str) -> None:
-        """Write that there are no logits, and why: see `FailedError`."""
-        write_arrays(path, part=np.array(part), why=np.array(why))

@@ -117,7 +117,7 @@ def checked(path: str | Path, read: Callable):
     """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
     one ArtifactError."""
     verify(path)
-    return _told(path, read)
+    return told(path, read)
 
 
 def reason(error: Exception) -> str:
@@ -162,16 +162,23 @@ def verify(path: str | Path) -> None:
     path = Path(path)
     spec, seal = path.with_name("spec.json"), _seal_of(path)
     if spec.exists():
-        wanted = _read_spec(spec).get("checksums", {}).get(path.name)
-        record, own = spec, f", or, if the file is your own, write {{}} into {spec}"
+        wanted = record_of(path).get("checksums", {}).get(path.name)
     else:
-        wanted = _told(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
-        record, own = seal, ""
-    if wanted is not None and wanted != _told(path, lambda: checksum(path)):
-        raise ArtifactError(
-            f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
-            f"it and run again{own}"
-        )
+        wanted = told(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
+    if wanted is not None and wanted != told(path, lambda: checksum(path)):
+        raise changed(path)
+
+
+def changed(path: Path) -> ArtifactError:
+    """The refusal of a file that is not what its job wrote."""
+    spec = path.with_name("spec.json")
+    record, own = _seal_of(path), ""
+    if spec.exists():
+        record, own = spec, f", or, if the file is your own, write {{}} into {spec}"
+    return ArtifactError(
+        f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
+        f"it and run again{own}"
+    )
 
 
 def write_spec(path: str | Path, value: dict) -> None:
@@ -180,10 +187,13 @@ def write_spec(path: str | Path, value: dict) -> None:
         part.write_text(_with_checksum(value))
 
 
-def _read_spec(path: Path) -> dict:
-    """The content of a ``spec.json`` that is as it was made, or ``{}``. Raises ArtifactError."""
-    text = _told(path, lambda: path.read_text(encoding="utf-8"))
-    value = _told(path, lambda: json.loads(text))
+def record_of(path: str | Path) -> dict:
+    """What the ``spec.json`` beside a file says, if it is as it was made; ``{}`` without one. Raises ArtifactError."""
+    path = Path(path).with_name("spec.json")
+    if not path.exists():
+        return {}
+    text = told(path, lambda: path.read_text(encoding="utf-8"))
+    value = told(path, lambda: json.loads(text))
     if value == {}:
         return value
     if not isinstance(value, dict) or text != _with_checksum({k: v for k, v in value.items() if k != "checksum"}):
@@ -195,7 +205,7 @@ def _read_spec(path: Path) -> dict:
     return value
 
 
-def _told(path: str | Path, read: Callable):
+def told(path: str | Path, read: Callable):
     """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")

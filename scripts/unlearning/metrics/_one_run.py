@@ -34,7 +34,7 @@ def scores_of(case: Case) -> dict[Key, np.ndarray]:
 
     Attacks that rank all samples alike (such as one in both forms of its knowledge) are one attack.
     """
-    phi = stats.phi(logits=case.unlearned[case.target], y=case.labels_of(case.target))
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     found = {(PHI, ""): phi}
     for key, (score, _) in (case.scores if case.scores_file else {}).items():
         asked = ~np.isnan(score)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unlearning.adversary.answers import Answers
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import NoAnswerError
 from unlearning.artifacts.contributions import Contribution, Standard, single
@@ -45,8 +46,8 @@ def of(case: Case, models: np.ndarray) -> list[dict]:
     target = case.membership[models]
     test = case.data.part == 1
     compared = _compared(case)
-    found = evaluate(
-        logits=case.unlearned[models],
+    found = told(
+        guess=case.answers(case.unlearned_files).predicted(models),
         y=case.labels_of(models),
         train=target.train,
         forget=target.forget,
@@ -55,7 +56,7 @@ def of(case: Case, models: np.ndarray) -> list[dict]:
         block=target.block,
         test=test if test.any() else None,
         test_y=case.data.y_clean,
-        compared=None if compared is None else compared[models],
+        compared=None if compared is None else compared.predicted(models),
     )
     return [row for row in found if row["n"]]
 
@@ -71,7 +72,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
         return _text.worths(case, places)
-    guess = rates.predicted(case.unlearned[case.target])
+    guess = case.answers(case.unlearned_files).predicted(case.target)
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
@@ -85,17 +86,23 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     return found
 
 
-def _compared(case: Case) -> np.ndarray | None:
+def _compared(case: Case) -> Answers | None:
     """The retrained models, unless they failed or diverged: that is no fault of this method."""
     try:
-        return case.compared
+        return None if case.compared_files is None else case.answers(case.compared_files)
     except NoAnswerError:
         return None
 
 
-def evaluate(
+def evaluate(*, logits: np.ndarray, compared: np.ndarray | None = None, **fields: np.ndarray | None) -> list[dict]:
+    """`told` from logits, of the models and, in ``compared``, of retrained ones: float [models, samples, classes]."""
+    other = None if compared is None else rates.predicted(compared)
+    return told(guess=rates.predicted(logits), compared=other, **fields)
+
+
+def told(
     *,
-    logits: np.ndarray,
+    guess: np.ndarray,
     y: np.ndarray,
     train: np.ndarray,
     forget: np.ndarray,
@@ -109,17 +116,16 @@ def evaluate(
     """Rows "accuracy" with setting "role=retain", "role=forget", "role=heldout" and "role=test".
 
     "majority_share", setting "role=retain", is the accuracy there of always predicting the most frequent label.
-    With the logits of retrained models, ``compared`` float [models, samples, classes], "accuracy_gap" is their
-    accuracy minus that of ``logits``, for each role.
+    With the predictions of retrained models, ``compared`` int [models, samples], "accuracy_gap" is their accuracy minus
+    that of ``guess``, for each role.
 
-    ``logits`` float [models, samples, classes]; ``y`` int [samples] or [models, samples], the labels that models
-    were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and ``block`` int
-    [models]; ``test`` bool [samples] or None; ``test_y`` int [samples], true labels for the test part (default:
-    ``y``). Accuracy is the mean over models of each model's share of right predictions (a NaN logit is wrong);
-    its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
+    ``guess`` int [models, samples], the predicted class (`rates.predicted`); ``y`` int [samples] or [models, samples],
+    the labels that models were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and
+    ``block`` int [models]; ``test`` bool [samples] or None; ``test_y`` int [samples], true labels for the test part
+    (default: ``y``). Accuracy is the mean over models of each model's share of right predictions (a NaN logit is
+    wrong); its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
     that do not fit.
     """
-    guess = rates.predicted(logits)
     for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
         if mask.shape != guess.shape:
             raise ValueError(f"{name} must be [models, samples] = {guess.shape} like the logits, not {mask.shape}")
@@ -141,11 +147,10 @@ def evaluate(
     found.append(row(metric="majority_share", setting="role=retain", estimate=_majority(taught, masks["retain"])))
     if compared is None:
         return found
-    other = rates.predicted(compared)
-    if other.shape != guess.shape:
-        raise ValueError(f"compared must hold logits of {guess.shape} models and samples, not {other.shape}")
+    if compared.shape != guess.shape:
+        raise ValueError(f"compared must hold logits of {guess.shape} models and samples, not {compared.shape}")
     for name, rows in masks.items():
-        hits = {"of": other == answers[name], "to": guess == answers[name]}
+        hits = {"of": compared == answers[name], "to": guess == answers[name]}
         found.append(
             row(metric="accuracy_gap", setting=f"role={name}", estimate=rates.gap(**hits, rows=rows, **groups))
         )

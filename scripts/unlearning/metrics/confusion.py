@@ -35,7 +35,7 @@ def rows(case: Case, settings: dict) -> list[dict]:
     """`evaluate` on the target models of a case."""
     target = case.membership[case.target]
     return evaluate(
-        logits=case.unlearned[case.target],
+        logits=case.answers(case.unlearned_files).of(case.target),
         forget=target.forget,
         trained=case.labels_of(case.target),
         y=case.data.y,
@@ -51,7 +51,7 @@ DECIDES = {"ic_score": Standard(np.nan, -1, "ic_score", chance=OF_RETRAINED)}
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """The IC score of each target model and what each confused sample adds to it."""
     target, labels = case.membership[case.target], case.labels_of(case.target)
-    guess = rates.predicted(case.unlearned[case.target])
+    guess = case.answers(case.unlearned_files).predicted(case.target)
     columns = np.flatnonzero(target.forget.any(axis=0))
     right = (guess != rates.per_model(labels, guess.shape, "labels"))[:, columns]
     part = crossed.per_model(value=right * 1.0, weight=target.forget[:, columns] * 1.0)

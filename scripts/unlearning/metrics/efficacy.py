@@ -158,7 +158,7 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "", setting: str = 
 def _accuracy_spread(case: Case) -> list[dict]:
     """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
     target = case.membership[case.target]
-    guess = rates.predicted(case.unlearned[case.target])
+    guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     roles = {"retain": (right, target.retain), "forget": (right, target.forget)}

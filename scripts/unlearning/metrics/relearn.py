@@ -71,7 +71,8 @@ def rows(case: Case, settings: dict) -> list[dict]:
         other = stacked(case.compared_relearned_files)
     except NoAnswerError as error:
         return [*found, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
-    before = case.original[case.target][:, own.index].argmax(-1) == _labels(case)[:, own.index]
+    known = case.answers(case.originals).of(case.target, own.index)
+    before = known.argmax(-1) == _labels(case)[:, own.index]
     goal = NEAR * _mean(before, asked)
     nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (own, other) if text]
     return [

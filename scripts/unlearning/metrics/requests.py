@@ -54,7 +54,7 @@ def _audit(case: Case, part: Membership, settings: dict) -> list[dict]:
 
 
 def _accuracies(case: Case, part: Membership) -> list[dict]:
-    guess = rates.predicted(case.unlearned[case.target])
+    guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     return [
         row(

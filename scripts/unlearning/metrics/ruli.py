@@ -5,7 +5,6 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning import stats
 from unlearning.adversary import logistic
 from unlearning.adversary.case import Case
 from unlearning.artifacts.contributions import Contribution, Standard, single
@@ -138,19 +137,16 @@ def _point(test: dict) -> str:
 
 def population(case: Case, asked: np.ndarray) -> Population:
     """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
-    answers = {"original": case.original, "unlearned": case.unlearned, "retrained": case.compared}
+    answers = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
     y, member = case.data.y[asked], case.membership
-    phi = {
-        name: None if logits is None else np.stack([stats.phi(logits=model[asked], y=y) for model in logits])
-        for name, logits in answers.items()
-    }
+    phi = {name: None if files is None else case.answers(files).phi(y, rows=asked) for name, files in answers.items()}
     masks = {name: getattr(member, name)[:, asked] for name in ("train", "forget", "heldout")}
     return Population(**phi, **masks)
 
 
 def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[dict]:
     """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
-    member, logits = case.membership[case.target], case.unlearned[case.target][:, vulnerable]
+    member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
     estimate = rates.rate(
         hit=rates.predicted(logits) == case.data.y[vulnerable],
         rows=member.retain[:, vulnerable],

@@ -170,7 +170,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
     looks familiar, below 0 where it looks less familiar than what was never seen."""
     target = case.membership[case.target]
-    phi = stats.phi(logits=case.unlearned[case.target], y=case.labels_of(case.target))
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     return advantages(case.scores, phi, target)
 
 

@@ -124,12 +124,14 @@ def dump(
     gradients: bool | str = False,
     copies: np.ndarray | None = None,
     tokens_of: np.ndarray | None = None,
+    first: np.ndarray | None = None,
 ) -> dict:
     """Write weights and the logits of every sample; return facts for the spec.
 
     ``gradients``: also squared gradient norms, of the samples to ``forget`` bool [models, samples], or of "all".
     ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``tokens_of`` int64 [rows]: also what
-    the models say of every token of these samples.
+    the models say of every token of these samples. ``first`` bool [samples]: those whose logits lie together in the
+    file, because scoring asks every model about them.
     """
     answers = {"logits": bank.logits()}
     if tokens_of is not None:
@@ -141,7 +143,7 @@ def dump(
         bank = bank.take(copies)
         answers = {name: value[copies] for name, value in answers.items()}
     bank.write(models)
-    Logits(index=np.arange(len(data.y)), y=data.y, **answers, token_index=tokens_of).write(logits)
+    Logits(index=np.arange(len(data.y)), y=data.y, **answers, token_index=tokens_of).write(logits, first)
     facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
     return facts | ({"privacy": bank.privacy} if bank.privacy else {})
 

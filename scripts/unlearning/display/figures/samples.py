@@ -3,7 +3,8 @@
 import numpy as np
 
 from unlearning import stats
-from unlearning.artifacts.arrays import Data, Logits, Membership, NoAnswerError
+from unlearning.artifacts.arrays import Data, Membership, NoAnswerError
+from unlearning.artifacts.logits import StoredLogits
 from unlearning.display import lookup, naming, style
 from unlearning.display.lookup import Numbers
 from unlearning.randomness.keyed import generator
@@ -62,7 +63,7 @@ def values(files: dict) -> list[list[np.ndarray]]:
         if not member.shadow.any():
             continue
         models = len(member.seed)
-        original, unlearned = (_phi(Logits.read(path, models=models), chosen) for path in (before, after))
+        original, unlearned = (_phi(StoredLogits.open(path, models), data.y, chosen) for path in (before, after))
         forget, out = (mask[:, chosen] & member.shadow[:, None] for mask in (member.forget, member.heldout))
         for sample in range(len(chosen)):
             sides = (unlearned, forget), (unlearned, out), (original, out)
@@ -78,8 +79,9 @@ def chosen_samples(member: Membership) -> np.ndarray:
     return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(asked))[:SAMPLES])
 
 
-def _phi(answers: Logits, chosen: np.ndarray) -> np.ndarray:
-    return stats.phi(logits=answers.logits[:, chosen], y=answers.y[chosen])
+def _phi(answers: StoredLogits, y: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    rows = answers.order[chosen]
+    return np.stack([stats.phi(logits=one, y=y[chosen]) for one in answers.each(range(len(answers)), rows)])
 
 
 def _values(numbers: Numbers, case: dict | None) -> list[list[np.ndarray]] | None:

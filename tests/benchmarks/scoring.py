@@ -1,0 +1,111 @@
+"""Does scoring cost what is asked about, or what was trained on? ``python tests/benchmarks/scoring.py [--models N] …``
+
+Writes the files of a RULI study as its jobs do (data, memberships, logits of original, unlearned and retrained models)
+for a large and a small number of samples and the same number of targets, and runs the metrics of each in a process of
+its own. Prints seconds of CPU and wall, peak memory, and the ratio of the two. Target, for 1,024 models, 50,000 against
+1,000 samples, 10 classes and 999 targets: at most 1.5 GiB, and 1.5 times the seconds of CPU.
+
+The default writes 6 GB into the folder for temporary files, and removes them at the end.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from unlearning.artifacts import blocks  # noqa: E402 (found through the line above)
+from unlearning.artifacts.arrays import Data, Logits, Membership  # noqa: E402
+from unlearning.artifacts.files import checksum, write_spec  # noqa: E402
+from unlearning.protocols import ruli  # noqa: E402
+
+POPULATIONS = ("originals", "unlearned", "retrained")
+#: Blocks of three models in a file, as a study has by default, and blocks of audited models.
+BATCH, TARGETS = 4, 2
+
+
+def build(folder: Path, models: int, samples: int, classes: int, targets: int) -> None:
+    """All files of one scenario, with the checksums that its jobs would have written."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, samples)
+    part = (np.arange(samples) >= samples - min(samples // 6, samples - targets)).astype(np.uint8)
+    x = rng.integers(0, 256, (samples, 3, 32, 32), dtype=np.uint8)
+    data = Data(x, y, part, y, np.arange(samples), classes)
+    sealed(data, folder / "data" / "data.npz")
+    options = ruli.Options(target_size=targets, target_blocks=TARGETS, shadow_blocks=models // 3 - TARGETS)
+    for population, count in ruli.blocks(options).items():
+        for start in range(0, count, BATCH):
+            some = range(start, min(start + BATCH, count))
+            member = Membership.concatenate([ruli.draw(block, population, data, options, 0) for block in some])
+            name = f"{population}{start:04d}"
+            sealed(member, folder / "splits" / name / "membership.npz")
+            for made in POPULATIONS:
+                logits = rng.random((len(member.seed), samples, classes), np.float32)
+                answers = Logits(logits, np.arange(samples), y)
+                sealed(answers, folder / made / name / "logits.npz", member.asked.any(axis=0))
+
+
+def sealed(value: Data | Membership | Logits, path: Path, *how: np.ndarray) -> None:
+    """Write an artifact and its ``spec.json``."""
+    value.write(path, *how)
+    in_part = blocks.checksums(path) if how else ""
+    write_spec(path.with_name("spec.json"), {
+        "checksums": {path.name: checksum(path)}, **({"blocks": {path.name: in_part}} if in_part else {}),
+    })  # fmt: skip
+
+
+def score(folder: Path) -> None:
+    """The job that reads them, with the metrics that read logits."""
+    from metrics import metrics  # the script, whose function is itself outside of a job
+
+    files = {name: [str(path) for path in sorted(Path(folder, name).glob("*/*.npz"))]
+             for name in ("splits", *POPULATIONS)}  # fmt: skip
+    metrics(
+        # The protocol's third metric, blind, reads no logits.
+        metrics=str(folder / "metrics.csv"), contributions=str(folder / "contributions.npz"),
+        settings={"metrics": {"ruli": {}, "accuracy": {}}, "paper_set": [], "bootstrap": 1000, "seed": 0},
+        place={"files": {}}, data=str(folder / "data" / "data.npz"), **files,
+    )  # fmt: skip
+
+
+def measured(folder: Path) -> tuple[float, float, float]:
+    """Seconds of CPU and of wall, and peak memory in MiB, of scoring in a process of its own."""
+    started = time.perf_counter()
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "--score", str(folder)])
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise SystemExit("scoring failed")
+    return used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=1024)
+    parser.add_argument("--samples", type=int, nargs=2, default=[50_000, 1_000], help="the large and the small number")
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--targets", type=int, default=999)
+    parser.add_argument("--score", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.score:
+        return score(asked.score)
+    found = []
+    for samples in asked.samples:
+        with tempfile.TemporaryDirectory() as name:
+            build(Path(name), asked.models, samples, asked.classes, asked.targets)
+            size = sum(path.stat().st_size for path in Path(name).glob("*/*/logits.npz"))
+            found.append(measured(Path(name)))
+        cpu, wall, memory = found[-1]
+        print(f"{asked.models} models x {samples:6d} samples ({size / 2**20:6,.0f} MiB of logits): "
+              f"{cpu:5.1f} s CPU, {wall:5.1f} s wall, {memory:6,.0f} MiB", flush=True)  # fmt: skip
+    print(f"ratio: {found[0][0] / found[1][0]:.2f} in CPU, {found[0][2] / found[1][2]:.2f} in memory")
+    return None
+
+
+if __name__ == "__main__":
+    main()

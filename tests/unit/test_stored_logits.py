@@ -1,0 +1,155 @@
+"""Logits stay in their file: only what is asked for is read, and what is read is what was written."""
+
+import numpy as np
+import pytest
+
+from unlearning.adversary.answers import Answers
+from unlearning.artifacts import blocks
+from unlearning.artifacts.arrays import ArtifactError, Data, Membership, NotFiniteError
+from unlearning.artifacts.files import checksum, write_spec
+from unlearning.artifacts.logits import Logits, StoredLogits
+
+MODELS, SAMPLES, CLASSES = 6, 8000, 10
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(size=(MODELS, SAMPLES, CLASSES)).astype(np.float32)
+Y = RNG.integers(0, CLASSES, SAMPLES)
+ASKED = np.sort(RNG.permutation(SAMPLES)[:300])
+FIRST = np.isin(np.arange(SAMPLES), ASKED)
+
+
+def written(folder, logits=LOGITS, first=FIRST):
+    """A file as a job leaves it, with the checksums of its blocks; it holds its asked rows first."""
+    path = folder / "logits.npz"
+    Logits(logits, np.arange(SAMPLES), Y).write(path, first)
+    known = {"checksums": {path.name: checksum(path)}, "blocks": {path.name: blocks.checksums(path)}}
+    write_spec(folder / "spec.json", known)
+    return path
+
+
+def answers(path) -> Answers:
+    train = np.ones((MODELS, SAMPLES), bool)
+    numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
+    member = Membership(train, none, none, numbers, numbers, numbers, numbers > 1)
+    data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
+    return Answers([str(path)], [member], data, "data.npz")
+
+
+def flip(path, at: int) -> None:
+    """Change one byte of a file."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def place(path, model: int, row: int) -> int:
+    """Where the logits of a row of the file begin."""
+    return StoredLogits.open(path).start + (model * SAMPLES + row) * CLASSES * 4
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])
+@pytest.mark.parametrize(
+    "rows",
+    [None, FIRST, ASKED[::-1], np.array([5, 7999, 5]), np.zeros(0, int)],
+    ids=["all", "mask", "order", "twice", "none"],
+)
+def test_models_and_samples_come_in_the_order_of_the_data(path, models, rows):
+    expected = LOGITS if models is None else LOGITS[models]
+    expected = expected if rows is None else expected[:, rows]
+    found = answers(path)
+    np.testing.assert_array_equal(found.of(models, rows), expected)
+    _ = found.logits  # from now on from memory
+    np.testing.assert_array_equal(found.of(models, rows), expected)
+
+
+def test_a_file_read_whole_is_what_was_written(path):
+    whole = Logits.read(path, models=MODELS)
+    np.testing.assert_array_equal(whole.logits, LOGITS)
+    np.testing.assert_array_equal(whole.index, np.arange(SAMPLES))
+    np.testing.assert_array_equal(whole.y, Y)
+
+
+def test_rows_that_are_asked_for_are_read_without_the_rest(tmp_path):
+    """A damaged block is noticed by whoever reads it, and by nobody else."""
+    path = written(tmp_path)
+    assert StoredLogits.open(path).index[: len(ASKED)].tolist() == ASKED.tolist()
+    flip(path, place(path, model=2, row=5000))
+    damaged = answers(path)
+    np.testing.assert_array_equal(damaged.of(rows=FIRST), LOGITS[:, FIRST])
+    np.testing.assert_array_equal(damaged.of(np.arange(MODELS) != 2), LOGITS[np.arange(MODELS) != 2])
+    with pytest.raises(ArtifactError, match=r"logits\.npz: this file is not as it was made \(its checksum in spec"):
+        damaged.of(np.arange(MODELS) == 2)
+    flip(path, place(path, model=4, row=0))
+    with pytest.raises(ArtifactError, match="not as it was made"):
+        damaged.of(rows=np.arange(SAMPLES) == ASKED[0])
+
+
+def test_scoring_few_samples_reads_few_bytes(path, monkeypatch):
+    read, sizes = blocks._read, []
+    monkeypatch.setattr(blocks, "_read", lambda file, length, start: sizes.append(length) or read(file, length, start))
+    found = answers(path)
+    opened = sum(sizes)
+    found.of(rows=FIRST)
+    # Of every model no more than the blocks that its 300 rows of 40 bytes lie in.
+    assert sum(sizes) - opened <= MODELS * 2 * blocks.SIZE
+    assert opened < path.stat().st_size / 4
+    sizes.clear()
+    found.of(rows=FIRST)
+    assert not sizes
+
+
+@pytest.mark.parametrize("at", [0, -1], ids=["beginning", "end"])
+def test_damage_of_what_says_where_things_lie_is_noticed(tmp_path, at):
+    path = written(tmp_path)
+    flip(path, at)
+    with pytest.raises(ArtifactError, match="not as it was made"):
+        StoredLogits.open(path)
+
+
+def test_a_file_that_was_cut_is_noticed(tmp_path):
+    path = written(tmp_path)
+    path.write_bytes(path.read_bytes()[:-70_000])
+    with pytest.raises(ArtifactError, match="not as it was made"):
+        StoredLogits.open(path)
+
+
+def test_models_that_diverged_are_named_without_reading_them(tmp_path):
+    broken = LOGITS.copy()
+    broken[3, 4000:4002, 1] = np.inf, np.nan
+    path = written(tmp_path, broken)
+    with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
+        StoredLogits.open(path)
+
+
+def test_a_users_own_file_is_believed_in_nothing(tmp_path):
+    """Without checksums, whether all is finite is looked at, whatever the file says of itself."""
+    broken = LOGITS.copy()
+    broken[1, 2, 3] = np.nan
+    np.savez(tmp_path / "logits.npz", logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
+    with pytest.raises(NotFiniteError, match="has 1 values"):
+        StoredLogits.open(tmp_path / "logits.npz")
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda path, **arrays: np.savez_compressed(path, **arrays),
+        lambda path, **arrays: np.savez(path, **{**arrays, "logits": np.asfortranarray(LOGITS)}),
+        lambda path, **arrays: np.savez(path, **{**arrays, "logits": LOGITS.astype(np.float64)}),
+    ],
+    ids=["compressed", "fortran", "float64"],
+)
+def test_other_ways_to_save_an_archive_are_read_too(tmp_path, save):
+    save(tmp_path / "logits.npz", logits=LOGITS, index=np.arange(SAMPLES), y=Y)
+    np.testing.assert_array_equal(answers(tmp_path / "logits.npz").of(rows=FIRST), LOGITS[:, FIRST])
+
+
+def test_small_files_are_checked_whole(tmp_path):
+    (tmp_path / "small").write_bytes(bytes(blocks.LEAST - 1))
+    (tmp_path / "large").write_bytes(bytes(blocks.LEAST + 1))
+    assert blocks.checksums(tmp_path / "small") == ""
+    assert len(blocks.checksums(tmp_path / "large")) == 2 * blocks.DIGEST * (blocks.LEAST // blocks.SIZE + 1)
