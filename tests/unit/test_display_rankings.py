@@ -88,10 +88,8 @@ def test_the_map_shows_what_the_table_shows():
 def test_long_names_stand_at_the_rows_and_their_numbers_at_the_columns():
     cases, rows = study()
     wish = {"kind": "rankings", "title": "", "axis": "", "attack": ""}
-    for case in cases:
-        case["setting"] = f"label_noise=0.2;{case['setting']}"
-    for row in rows:
-        row["setting"] = f"label_noise=0.2;{row['setting']}"
+    for one in [*cases, *rows]:
+        one["setting"] = f"label_noise=0.2;{one['setting']}"
     figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
     (axis,) = figure.axes
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]

@@ -57,7 +57,7 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
 
 def sst5(folder, shared: dict, scenarios: dict) -> None:
     text_files.sst5(folder / "data/sst5")
-    shared["data"] |= {"size": 200, "test_size": 50}
+    shared["data"] |= {"size": 400, "test_size": 100}
     shared["recipe"] |= {"lr": 0.01, "epochs": 15}
     shared["protocol"] |= {"alpha": 0.25, "pairs": 2}
     shared["methods"] = {name: shared["methods"][name] for name in ("none", "retrain", "fisher", "ssd")}
