@@ -11,7 +11,7 @@ from ruli_cases import Folder, memberships, trained
 from unlearning.display import style
 from unlearning.display.figures import curves, samples
 from unlearning.display.lookup import Numbers
-from unlearning.display.tables import formats, grid
+from unlearning.display.tables import cells, formats, grid
 from unlearning.protocols import ruli as protocol
 
 METHODS = ("none", "scrub", "retrain")
@@ -157,3 +157,9 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]
     assert medians == sorted(medians)
+
+
+def test_a_metric_without_a_label_is_read_by_its_name():
+    said = cells.reading(["nll", "exact_memorisation"])
+    assert said.startswith("NLL: Mean negative log-likelihood")
+    assert " exact memorisation: Share of tokens" in said

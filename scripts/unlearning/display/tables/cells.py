@@ -45,7 +45,7 @@ def reading(metrics: list[str]) -> str:
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
-    return " ".join(f"{meaning.label}: {meaning.reading}" for meaning in meanings if meaning.reading)
+    return " ".join(f"{meaning.shown}: {meaning.reading}" for meaning in meanings if meaning.reading)
 
 
 def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> tuple[list[Entry], dict]:
