@@ -151,7 +151,7 @@ def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
     same = by_role(accuracy.evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
     assert {row["value"] for row in same.values()} == {0.0}
     assert not by_role(accuracy.evaluate(**given, test=test), "accuracy_gap")
-    with pytest.raises(ValueError, match="compared must hold logits"):
+    with pytest.raises(ValueError, match="compared must hold predictions"):
         accuracy.evaluate(**given, compared=logits_of(guess[:1]))
 
 

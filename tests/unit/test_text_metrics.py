@@ -134,7 +134,7 @@ def test_privleak_by_hand():
 def test_intervals_of_privleak_cover(d):
     """d between the sides gives an AUC of Φ(d/√2), retrained models .5, so that another retrained population (d = 0)
     reads 0; 300 studies."""
-    rng, inside, studies = np.random.default_rng(4), 0, 300
+    rng, inside, within, studies = np.random.default_rng(4), 0, 0, 300
     auc = stats.normal_probability(d / math.sqrt(2))
     truth = 100 * ((1 - auc) / 0.5 - 1)
     assert truth == pytest.approx(0) if d == 0 else truth < -20
@@ -143,8 +143,11 @@ def test_intervals_of_privleak_cover(d):
         forget = both[0][1]
         found = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
         inside += found.low <= truth <= found.high
+        found = privleak.auc(both[0][0], forget, ~forget, **groups(4))
+        within += found.low <= auc <= found.high
     # Binomial with .95: four standard errors are .05.
     assert inside / studies >= 0.95 - 0.05
+    assert within / studies >= 0.95 - 0.05
 
 
 # ---------------------------------------------------------------- rows of a case

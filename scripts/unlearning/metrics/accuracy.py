@@ -148,7 +148,7 @@ def told(
     if compared is None:
         return found
     if compared.shape != guess.shape:
-        raise ValueError(f"compared must hold logits of {guess.shape} models and samples, not {compared.shape}")
+        raise ValueError(f"compared must hold predictions of {guess.shape} models and samples, not {compared.shape}")
     for name, rows in masks.items():
         hits = {"of": compared == answers[name], "to": guess == answers[name]}
         found.append(

@@ -57,11 +57,9 @@ def rows(case: Case, settings: dict) -> list[dict]:
         forget, heldout = (mask[np.ix_(models, asked)] for mask in (case.membership.forget, case.membership.heldout))
         place = {"split": case.membership.split[models], "block": case.membership.block[models]}
         own, other = (one[models] for one in score)
-        both = forget | heldout
-        found = separation.auc(score=np.where(both, own, 0.0), **sides(forget, heldout))
         return [
             row(metric="privleak", estimate=leak(own, other, forget, heldout, **place)),
-            row(metric="min_k_auc", estimate=levels.of(found, **place, n=int(both.any(0).sum()), bounds=(0.0, 1.0))),
+            row(metric="min_k_auc", estimate=auc(own, forget, heldout, **place)),
         ]
 
     return list(_text.each(case, read))
@@ -88,6 +86,16 @@ def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
     return {"positive": forget * 1.0, "negative": heldout * 1.0}
 
 
+def _each(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
+    return separation.auc(score=np.where(forget | heldout, score, 0.0), **sides(forget, heldout))
+
+
+def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):
+    """The mean AUC of models, with its interval; arguments as of `leak`."""
+    n = int((forget | heldout).any(0).sum())
+    return levels.of(_each(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0))
+
+
 def leak(
     own: np.ndarray, other: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ):
@@ -97,8 +105,7 @@ def leak(
     forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
     first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
     """
-    both = forget | heldout
-    a, r = (separation.auc(score=np.where(both, score, 0.0), **sides(forget, heldout)) for score in (own, other))
+    a, r = (_each(score, forget, heldout) for score in (own, other))
     base = 1 - float(r.value.mean())
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
@@ -109,4 +116,4 @@ def leak(
     centred = crossed.PerModel(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
-    return levels.of(centred, split=split, block=block, n=int(both.any(0).sum()))
+    return levels.of(centred, split=split, block=block, n=int((forget | heldout).any(0).sum()))
