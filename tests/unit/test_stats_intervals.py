@@ -25,11 +25,11 @@ def test_the_level_of_intervals_is_95_percent_unless_another_is_asked_for():
 
 
 def test_the_interval_of_a_standard_deviation_of_two_values():
-    found = stats.sd_interval(values=np.array([0.0, 2.0]), level=0.9)
+    found = stats.sd_interval(values=np.array([0.0, 2.0]), level=0.4)
     assert found.value == pytest.approx(np.sqrt(2))
     assert found.n == 2
     # χ² with one degree of freedom is a squared normal variable
-    limits = np.sqrt(2) / np.abs(special.ndtri([0.975, 0.525]))
+    limits = np.sqrt(2) / np.abs(special.ndtri([0.85, 0.65]))
     np.testing.assert_allclose([found.low, found.high], limits)
 
 
@@ -44,9 +44,9 @@ def test_too_few_values_say_how_many_there_were():
 
 
 def test_the_exact_interval_of_one_trial():
-    none, all_ = (stats.clopper_pearson(successes=k, n=1, level=0.9) for k in (0, 1))
-    np.testing.assert_allclose([none.value, none.low, none.high], [0, 0, 0.95])
-    np.testing.assert_allclose([all_.value, all_.low, all_.high], [1, 0.05, 1], rtol=1e-12)
+    none, all_ = (stats.clopper_pearson(successes=k, n=1, level=0.4) for k in (0, 1))
+    np.testing.assert_allclose([none.value, none.low, none.high], [0, 0, 0.7])
+    np.testing.assert_allclose([all_.value, all_.low, all_.high], [1, 0.3, 1], rtol=1e-12)
     assert (none.n, all_.n) == (1, 1)
     with pytest.raises(ValueError, match="not 2 of 1"):
         stats.clopper_pearson(successes=2, n=1)
@@ -54,11 +54,15 @@ def test_the_exact_interval_of_one_trial():
 
 def test_influences_of_weighted_values_by_hand():
     """Weights 1 and 3: an average one weighs 10/4, in all 4 + 2·2.5 = 9; two of them lie at 0 and at 1."""
-    mean, influence, imagined = stats.mean_influence(value=np.array([[1.0, 0.0]] * 2), weight=np.array([[1.0, 3.0]] * 2))
+    value, weight = np.array([[1.0, 0.0], [0.5, 0.75]]), np.array([[1.0, 3.0], [1.0, 1.0]])
+    mean, influence, imagined = stats.mean_influence(value=value, weight=weight)
     centre = (0.25 * 4 + 2.5) / 9
-    np.testing.assert_allclose(mean, [0.25, 0.25])
-    np.testing.assert_allclose(influence, [[(1 - centre) / 9, -3 * centre / 9]] * 2)
-    np.testing.assert_allclose(imagined, [[-2.5 * centre / 9, 2.5 * (1 - centre) / 9]] * 2)
+    np.testing.assert_allclose(mean, [0.25, 0.625])
+    np.testing.assert_allclose(influence[0], [(1 - centre) / 9, -3 * centre / 9])
+    np.testing.assert_allclose(imagined[0], [-2.5 * centre / 9, 2.5 * (1 - centre) / 9])
+    centre = (0.625 * 2 + 1) / 4
+    np.testing.assert_allclose(influence[1], [(0.5 - centre) / 4, (0.75 - centre) / 4])
+    np.testing.assert_allclose(imagined[1], [-centre / 4, (1 - centre) / 4])
 
 
 def test_degrees_of_freedom_of_squares_by_hand():
