@@ -1,11 +1,13 @@
 """What each node is called, is told and reads, written out for small studies."""
 
+import re
 from pathlib import Path
 
 import pytest
 from plan_cases import BASE, case, changed, inputs, label, labels, metrics, planned, read
 
 from unlearning.study.schema import PAPER_SET, STAGES
+from unlearning.workflow import nodes
 
 STUDY = changed(BASE, {
     "defaults/protocol/pairs": 3, "defaults/data/size": 400, "defaults/attacks": {"random": {}},
@@ -226,4 +228,20 @@ def test_folders_that_lie_here_are_listed_once_by_their_label(tmp_path, monkeypa
     Path("results", "train", "late-dd").mkdir()
     assert "late" not in made.made("train")
     draft = made.draft()
-    assert (draft.study, len(draft), draft.made("train")) == (made.study, 0, made.made("train"))
+    assert (draft.study, draft.models, len(draft)) == (made.study, 0, 0)
+    assert draft.made("train") == made.made("train")
+
+
+def test_the_key_tells_settings_parents_and_code_apart():
+    settings, parents = {"a": 1}, {"data": ["d-1"], "splits": ["s-2", "s-3"]}
+    keys = [
+        nodes.key("code", settings, parents), nodes.key("other", settings, parents),
+        *(nodes.key("code", a, parents) for a in ({"a": 2}, {"a": "1"}, {"a": True}, {"a": {"b": 1}}, {"b": 1})),
+        nodes.key("code", settings, {**parents, "data": ["d-4"]}), nodes.key("code", settings, {"data": ["d-1"]}),
+        nodes.key("code", settings, {**parents, "splits": ["s-3", "s-2"]}),
+        nodes.key("code", settings, {"splits": ["d-1"], "data": ["s-2", "s-3"]}),
+    ]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    assert all(re.fullmatch("[0-9a-f]{10}", key) for key in keys)
+    same = nodes.key("code", {"a": 1}, {"splits": ["s-2", "s-3"], "none": [], "data": ["d-1"]})
+    assert same == keys[0], "the order of roles, and roles without a parent, say nothing"
