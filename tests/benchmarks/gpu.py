@@ -34,7 +34,7 @@ from unlearning.bank.streams import Rows, Stream
 from unlearning.plugins import registry
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-NETWORKS = {"resnet18": ("resnet18", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
+NETWORKS = {"resnet18": ("resnet18", {}), "airbench": ("airbench", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
 
 
 class Images(Dataset):
