@@ -13,31 +13,31 @@ MODULES = [
 ]  # fmt: skip
 
 SWAP = ("swap_game", "swap", "confusion", "accuracy")
-SCORES = ("stats", "separation", "attacks_thresholds")
+SCORES = ("stats_intervals", "stats", "separation", "attacks_thresholds")
 TEXT = ("methods_text",)
 PLAN = ("plan/test_planning", "plan/test_code", "plan/test_fields", "plan/test_selection", "forecast")
 
 TESTS = {
     "stats/__init__": SCORES,
-    "stats/crossed": (*SWAP, "stats_paired", "on_pairs", "ruli"),
-    "stats/decide": ("stats_decide",),
+    "stats/crossed": ("stats_crossed", *SWAP, "stats_paired", "on_pairs", "ruli"),
+    "stats/decide": ("stats_decide_by_hand", "stats_decide"),
     "stats/estimates": SCORES,
     "stats/intervals": (*SCORES, "stats_ranks", *SWAP),
-    "stats/jackknife": ("competition", "stats_pseudo"),
-    "stats/levels": ("levels", "text_metrics"),
+    "stats/jackknife": ("stats_jackknife", "competition", "stats_pseudo"),
+    "stats/levels": ("stats_rates", "levels", "text_metrics"),
     "stats/logits": (*SCORES, "attacks_shared"),
-    "stats/one_run": ("stats_one_run",),
-    "stats/paired": ("stats_paired", "stats_pseudo", "stats_decide", "stats_resolution"),
-    "stats/pseudo": ("stats_pseudo",),
-    "stats/rank_sets": ("stats_ranks_of_methods",),
-    "stats/ranks": ("stats_ranks",),
-    "stats/rates": ("accuracy", "confusion"),
-    "stats/ratio": ("stats_decide", "stats_paired"),
-    "stats/readings": ("separation", "ruli", "on_pairs", "conformity/test_metric_defects"),
-    "stats/resolution": ("stats_resolution",),
+    "stats/one_run": ("stats_one_run_by_hand", "stats_one_run"),
+    "stats/paired": ("stats_distances", "stats_paired", "stats_pseudo", "stats_decide", "stats_resolution"),
+    "stats/pseudo": ("stats_jackknife", "stats_pseudo"),
+    "stats/rank_sets": ("stats_ranks_by_hand", "stats_ranks_of_methods",),
+    "stats/ranks": ("stats_ranks_by_hand", "stats_ranks",),
+    "stats/rates": ("stats_rates", "accuracy", "confusion"),
+    "stats/ratio": ("stats_decide_by_hand", "stats_decide", "stats_paired"),
+    "stats/readings": ("stats_readings", "separation", "ruli", "on_pairs", "conformity/test_metric_defects"),
+    "stats/resolution": ("stats_resolution_by_hand", "stats_resolution"),
     "stats/roc": (*SCORES, "swap"),
-    "stats/separation": ("separation", "stats", "swap", "stats_paired"),
-    "stats/simultaneous": ("stats_ranks_of_methods",),
+    "stats/separation": ("stats_readings", "separation", "stats", "swap", "stats_paired"),
+    "stats/simultaneous": ("stats_ranks_by_hand", "stats_ranks_of_methods",),
     "metrics/__init__": ("accuracy", "swap", "external"),
     "metrics/_coins": ("one_run_metric",),
     "metrics/_crossfit": ("swap_game", "swap", "swap_coverage"),
