@@ -64,6 +64,14 @@ def test_sets_that_begin_or_end_with_negatives_are_tried(few, monkeypatch):
 
 
 @pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
+def test_a_set_may_be_wider_than_the_range_by_the_buffer(few, monkeypatch):
+    # two of the three positives need one false positive, or equation (1) discards them: it is the next one below
+    monkeypatch.setattr(_epsilon, "FEW", few)
+    for below, truth in ((-2.5, 7 * (2 / 3 - DELTA)), (-3, 7 * (2 / 3 - DELTA)), (-3.5, 3.5 * (2 / 3 - DELTA))):
+        assert one([0, 1, 2], [-10, -9, below, 2, 2, 7, 10]) == pytest.approx(math.log(truth), rel=1e-12)
+
+
+@pytest.mark.parametrize("few", [0, 24], ids=["one by one", "at once"])
 def test_ties_and_edges_of_the_box_are_counted_in(few, monkeypatch):
     monkeypatch.setattr(_epsilon, "FEW", few)
     rng = np.random.default_rng(1)

@@ -32,8 +32,8 @@ def epsilon_bounds(
     *,
     unlearned: tuple[np.ndarray, np.ndarray],
     retrained: tuple[np.ndarray, np.ndarray],
+    confidence: float,
     delta: float = 1e-5,
-    confidence: float = 0.95,
 ) -> np.ndarray:
     """Lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
