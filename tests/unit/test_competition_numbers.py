@@ -57,10 +57,11 @@ def test_epsilon_and_quality_are_means_over_samples(rows):
 
 
 def test_the_share_at_the_cap_is_that_of_all_models():
-    # told apart but for the first model, which is left out with the first group
-    unlearned = competition.Models(phi(9, 1.0) * np.where(np.arange(9) == 0, 0.0, 1.0)[:, None])
-    share = rows_of(unlearned, models(9, 0.0))["epsilon_at_cap_share"]
-    assert (share["value"], share["n"]) == (0, 8)
+    # told apart but for the first model of each side, which are left out together
+    first = np.tile(np.arange(9)[:, None] == 0, (1, 8))
+    found = rows_of(competition.Models(1.0 - first), competition.Models(1.0 * first))
+    assert found["epsilon_at_cap_share"]["value"] == 0
+    assert found["epsilon_mean"]["value"] == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
 
 
 def test_the_null_of_retrained_models_that_agree_is_one(rows):
