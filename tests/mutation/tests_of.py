@@ -75,7 +75,8 @@ TESTS = {
     "attacks/art": ("conformity/test_art",),
     "attacks/gradient_norm": ("attacks_gradient",),
     "attacks/lira": ("attacks_lira", "conformity/test_attack_defects"),
-    **{f"attacks/{name}": ("attacks_text",) for name in ("min_k", "min_k_plus_plus", "neighbourhood", "zlib")},
+    **{f"attacks/{name}": ("attacks_text",)
+       for name in ("min_k", "min_k_plus_plus", "neighbourhood", "reference", "zlib")},
     "attacks/rmia": ("attacks_rmia", "conformity/test_attack_defects"),
     "attacks/shadow": ("attacks_shadow",),
     **{f"attacks/{name}": ("attacks_thresholds", "conformity/test_attack_defects")
@@ -96,11 +97,9 @@ TESTS = {
     **{f"methods/{name}": ("methods_layers",) for name in ("ftfinal", "retrfinal", "initial", "retrain")},
     **{f"methods/{name}": ("methods_gradient", "methods_teachers")
        for name in ("finetune", "ga_plus", "l1_sparse", "neggrad", "neggrad_plus", "npo", "random_label")},
-    "protocols/_candidates": ("candidates", "protocol_swap", "protocols"),
-    "protocols/external": ("imported", "external"),
-    "protocols/lira_selection": ("ruli_protocol", "ruli_rows", "protocols"),
-    "protocols/one_run": ("one_run_metric", "protocols"),
-    "protocols/ruli": ("ruli_protocol", "ruli_rows", "protocols"),
+    "protocols/_candidates": ("protocol_draws", "candidates"),
+    "protocols/external": ("imported_folders", "imported", "protocol_draws"),
+    "protocols/ruli": ("protocol_draws", "ruli_protocol", "protocols"),
     "artifacts/arrays": ("memberships", "artifacts", "records", "requests", "protocols"),
     "artifacts/blocks": ("blocks", "stored_logits"),
     "artifacts/canaries": ("canaries",),
@@ -121,7 +120,8 @@ TESTS = {
 }  # fmt: skip
 #: For files of a room without a line of their own.
 ELSE = {
-    "stats": SCORES, "metrics": ("accuracy",), "protocols": ("protocols", "protocol_swap"),
+    "stats": SCORES, "metrics": ("accuracy",),
+    "protocols": ("protocol_draws", "protocols", "candidates", "protocol_swap"),
     "artifacts": ("artifacts", "files", "tables"),
 }  # fmt: skip
 #: Rooms whose options stand on the page of fields, with their defaults and bounds.
