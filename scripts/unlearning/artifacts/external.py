@@ -166,9 +166,9 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     if "forget" in given and not forget.any(axis=1).all():
         source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all files")
     train = given.get("train", forget)
-    outside = (forget & ~train).sum(axis=1)
+    outside = forget & ~train
     if population in RETRAINED:
-        partly = (outside > 0) & (outside < forget.sum(axis=1))
+        partly = outside.any(axis=1) & (forget & train).any(axis=1)
         if partly.any():
             source.fail(
                 "forget",
