@@ -96,7 +96,7 @@ def settled(device: str) -> float:
     """The time, once the device has done all it was asked for; of a processor, seconds of computing, with those of the
     workers that have ended."""
     if device == "cpu":
-        return sum(os.times()[:4])
+        return time.process_time() + sum(os.times()[2:4])
     torch.cuda.synchronize()
     return time.perf_counter()
 
