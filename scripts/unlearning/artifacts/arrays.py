@@ -169,8 +169,8 @@ class Membership:
         replicate = None
         if "replicate" in check.arrays:
             replicate = check.field("replicate", "iu", (models,)).astype(np.int64)
-            first = np.unique(per_model["seed"], return_index=True, return_inverse=True)
-            if not np.array_equal(train, train[first[1]][first[2]]):
+            _, first, copies = np.unique(per_model["seed"], return_index=True, return_inverse=True)
+            if not np.array_equal(train, train[first][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
         pair = None
         if "pair" in check.arrays:
