@@ -3,6 +3,8 @@
 import math
 
 from unlearning.display import naming
+from unlearning.metrics import _text
+from unlearning.plugins import registry
 
 #: Place, head and group of each column; "~": without intervals; "*": left out beside a Q of swapped pairs.
 HEADLINE = """
@@ -82,3 +84,47 @@ def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
         "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
         "attack_probability", "one_run_p", "forget_quality",
     ]  # fmt: skip
+
+
+def test_what_retraining_reads_by_theory():
+    assert {name: one.ideal for name, one in naming.quantities().items() if not math.isnan(one.ideal)} == {
+        **dict.fromkeys(("q", "q_crossfit", "forgetting_quality_over_null", "relearn_steps"), 1),
+        **dict.fromkeys(("privacy_auc", "efficacy_auc", "right_guesses"), 0.5),
+        **dict.fromkeys(
+            (
+                "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
+                "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
+                "rouge_gap",
+            ),
+            0,
+        ),
+    }  # fmt: skip
+
+
+def test_what_numbers_of_verdicts_are_held_against():
+    """Ideal, on which side doing nothing lies, margin, scale; and what is said of few of them."""
+    metrics = {name: registry.load("metrics", name) for name in registry.names("metrics")}
+    decides = {name: one for metric in metrics.values() for name, one in getattr(metric, "DECIDES", {}).items()}
+    worth = {name: metric.WORTH for name, metric in metrics.items() if hasattr(metric, "WORTH")}
+    worth["_text"] = _text.WORTH
+    found = {name: (str(one.ideal), one.near, one.margin, one.scale) for name, one in {**decides, **worth}.items()}
+    assert found == {
+        "advantage": ("0.0", 1, "advantage", "difference"),
+        "auc": ("0.5", 1, "auc", "difference"),
+        "privacy_auc": ("0.5", 1, "auc", "difference"),
+        "efficacy_auc": ("0.5", 1, "auc", "difference"),
+        "forgetting_quality_over_null": ("1.0", -1, "forgetting_quality", "ratio"),
+        "ic_score": ("nan", -1, "ic_score", "difference"),
+        "efficacy": ("nan", 1, "efficacy", "log"),
+        **dict.fromkeys(
+            ("exact_memorisation", "choice_accuracy", "rouge_recall"), ("nan", 1, "accuracy", "difference")
+        ),
+        "min_k_auc": ("nan", 1, "auc", "difference"),
+        "truth_ratio": ("nan", -1, "accuracy", "difference"),
+        **dict.fromkeys(("accuracy", "utility"), ("nan", -1, "accuracy", "difference")),
+        "_text": ("nan", 1, "perplexity", "log"),
+    }
+    assert all(one.deciding for one in decides.values())
+    assert not any(one.deciding for one in worth.values())
+    assert [name for name, one in decides.items() if not one.narrows] == ["forgetting_quality_over_null"]
+    assert [name for name, one in decides.items() if not one.far] == ["forgetting_quality_over_null"]

@@ -88,7 +88,7 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
             "phi of unlearned and retrained models must be [models, samples] over the same samples, "
             f"not {unlearned.shape} and {retrained.shape}"
         )
-    if min(len(unlearned), len(retrained)) < 2 or unlearned.shape[1] == 0:
+    if min(len(unlearned), len(retrained)) < 2 or not unlearned.shape[1]:
         raise ValueError("ε needs at least two unlearned and two retrained models and one forget sample")
     if not (np.isfinite(unlearned).all() and np.isfinite(retrained).all()):
         raise ValueError("phi has NaN or infinite values; look at the logits of these models first")
@@ -116,7 +116,7 @@ def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buff
     _, below_p, below_n, starts, _ = _sorted(positive, negative)
     p, n = positive.shape[1], negative.shape[1]
     table = epsilon_table(p, n, delta)
-    best = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1, initial=0.0)
+    best = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1)
     wider = np.ptp(positive, axis=1) >= np.ptp(negative, axis=1)
     for inner, outer, rows in ((positive, negative, ~wider), (negative, positive, wider)):
         best[rows] = np.maximum(best[rows], _double_of_few(inner[rows], outer[rows], delta, buffer))
@@ -127,7 +127,7 @@ def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: f
     """ε of the best double threshold, where ``inner`` has the smaller range; `_reachable` says which there are."""
     t, below_p, below_n, starts, ends = _sorted(inner, outer)
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
-    slack = ROUNDING * np.maximum(1.0, np.abs(t).max(1, keepdims=True))
+    slack = ROUNDING * np.abs(t).max(1, keepdims=True)
     edge = np.full((len(t), 1), np.inf)
     before, after = np.hstack([-edge, t[:, :-1]]), np.hstack([t[:, 1:], edge])
     least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
@@ -197,22 +197,19 @@ def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[
     That needs l in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top + buffer)]; over this rectangle
     r − l takes every value between its two ends, so only the ends have to meet [width − buffer, width + buffer].
     """
-    slack = ROUNDING * max(1.0, np.abs(t).max())
+    slack = ROUNDING * np.abs(t).max()
     before, after = np.append(-np.inf, t[:-1]), np.append(t[1:], np.inf)
     least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)  # both ascend with j
-    allowed = np.flatnonzero(least <= most + slack)
+    allowed = np.flatnonzero(least <= most + slack)  # t_j = top is always among them
     first = np.searchsorted(most, before + width - buffer - slack, "left")
     last = np.searchsorted(least, t + width + buffer + slack, "right") - 1
-    i = np.arange(len(t))
-    if not len(allowed):
-        return i + 1, i
-    return np.maximum(np.maximum(first, allowed[0]), i), np.minimum(last, allowed[-1])
+    return np.maximum(np.maximum(first, allowed[0]), np.arange(len(t))), np.minimum(last, allowed[-1])
 
 
 def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float, per_unit: int) -> float:
     low, high = min(positive.min(), negative.min()), max(positive.max(), negative.max())
     t = np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
-    best = _single(counts_below(positive, t), counts_below(negative, t), delta) if len(t) else 0.0
+    best = _single(counts_below(positive, t), counts_below(negative, t), delta)
     if np.ptp(positive) >= np.ptp(negative):
         positive, negative = negative, positive
     width = np.ptp(positive)
@@ -235,6 +232,6 @@ def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarra
     document prints 13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
     """
     epsilon = np.asarray(epsilon, np.float64)
-    bins = np.floor(np.ceil(np.log(models - 1)) / width) if models > 2 else 0
+    bins = np.floor(np.ceil(np.log(models - 1)) / width)
     n = np.floor(epsilon / width)
-    return np.where(n < bins, 2.0 ** -np.minimum(n, 1000), 0.0)
+    return np.where(n < bins, 2.0**-n, 0.0)

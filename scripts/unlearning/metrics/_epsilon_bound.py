@@ -32,8 +32,8 @@ def epsilon_bounds(
     *,
     unlearned: tuple[np.ndarray, np.ndarray],
     retrained: tuple[np.ndarray, np.ndarray],
+    confidence: float,
     delta: float = 1e-5,
-    confidence: float = 0.95,
 ) -> np.ndarray:
     """Lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
@@ -76,7 +76,7 @@ def _best_interval(positive, negative, delta: float, confidence: float) -> tuple
     tp = below_p[ends + 1] - below_p[ends, None]
     fp = below_n[ends + 1] - below_n[ends, None]
     table = bound_table(len(positive), len(negative), delta, confidence)
-    value = np.where(tp > 0, table[np.maximum(tp, 0), np.maximum(fp, 0)], -1.0)
+    value = table[np.maximum(tp, 0), np.maximum(fp, 0)]  # 0 without a positive
     i, j = np.unravel_index(value.argmax(), value.shape)
     edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
     return float(value[i, j]), float(edges[ends[i]]), float(edges[ends[j] + 1])

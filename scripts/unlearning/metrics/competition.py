@@ -98,7 +98,7 @@ DECIDES = {
 
 def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     """F/F₀ in what every group of models and every forget sample adds to it."""
-    forget = np.flatnonzero(case.membership.forget[0])
+    forget = np.flatnonzero(case.membership.forget.any(axis=0))
     options = Options(**settings["metrics"]["competition"])
     rng = generator(settings["seed"], "competition")
     return over_null(*(m and m.phi for m in populations(case)), forget, options, rng)
@@ -138,7 +138,7 @@ def populations(case: Case) -> "tuple[Models, Models, Models | None]":
 def population(case: Case, logits: np.ndarray) -> Models:
     """What the score reads of ``logits`` float32 [models, samples, classes]."""
     member = case.membership
-    forget = np.flatnonzero(member.forget[0])
+    forget = np.flatnonzero(member.forget.any(axis=0))
     right = logits.argmax(-1) == case.labels
     clean, test = logits.argmax(-1) == case.data.y_clean, case.data.part == 1
     return Models(
@@ -197,7 +197,7 @@ def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         names = ("forgetting_quality_null", "forgetting_quality_over_null")
-        return [row(metric=name, estimate=stats.empty(n=len(h[0]), note=why)) for name in names]
+        return [row(metric=name, estimate=stats.empty(n=h.shape[1], note=why)) for name in names]
     h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
     setting = f"rule={options.rule};models={models}"
     return [

@@ -65,7 +65,7 @@ def contributions(case: ExternalCase, settings: dict) -> dict[str, Contribution]
         retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
         phi = [None if other is None else _models(other).phi for other in (case, retrain, control)]
         options = competition.Options(**settings["options"]["competition"])
-        forget = np.flatnonzero(member.forget[0])
+        forget = np.flatnonzero(member.forget.any(axis=0))
         rng = generator(settings["seed"], "competition")
         found |= _or_nothing(lambda: competition.over_null(*phi, forget, options, rng))
     if not _unasked(case):
@@ -217,7 +217,7 @@ def _apart(case: ExternalCase) -> str:
 def _models(case: ExternalCase) -> Models:
     member, test = case.membership, case.data.part == 1
     right = case.unlearned.argmax(-1) == case.labels
-    forget = np.flatnonzero(member.forget[0])
+    forget = np.flatnonzero(member.forget.any(axis=0))
     labels = case.labels[..., forget]
     retain = None
     if member.retain.any(axis=1).all():
