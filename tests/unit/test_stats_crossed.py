@@ -153,6 +153,12 @@ def test_joint_half_widths_are_never_below_those_of_one_number(seed):
     assert found[0] >= crossed.half_widths(of)[0] * (1 - 1e-9)
 
 
+def test_joint_half_widths_are_of_4000_draws_unless_it_is_said():
+    of = many([1.0, 0.0], [0.0, 1.0])
+    found, same = (crossed.joint_half_widths(of, rng=np.random.default_rng(3), **how) for how in ({}, {"draws": 4000}))
+    np.testing.assert_array_equal(found, same)
+
+
 def test_joint_half_widths_are_carried_over_to_student_s_t():
     of = reading([0], [[1.0]], dof=0)
     found = crossed.joint_half_widths(of, rng=np.random.default_rng(2), level=0.95, draws=1)
