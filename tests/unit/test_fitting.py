@@ -155,6 +155,16 @@ def test_a_fit_ends_after_so_many_steps_of_all_passes_and_epochs():
     assert len(heard) == 12
 
 
+def test_the_first_of_streams_that_step_together_says_when_they_end():
+    bank = fresh(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    once = fitted(bank, (Stream(retain), Stream(forget)), epochs=1)
+    twice = fitted(bank, (Stream(retain), Stream(forget)), epochs=2)
+    assert same(fitted(bank, (Stream(retain, epochs=1), Stream(forget)), epochs=2), once)
+    assert same(fitted(bank, (Stream(retain), Stream(forget, epochs=1)), epochs=2), twice)
+    assert not same(once, twice)
+
+
 def test_a_stream_may_follow_the_rows_of_the_first():
     bank = fresh(seeds=SEEDS[:2])
     forget, retain = rows(bank.seeds)

@@ -165,7 +165,7 @@ def least(
         design = planned(of.design, what=what, times=count / today)
         return decides(of=of, design=design, distance=distance, margin=margin, level=level, power=power)
 
-    low = high = max(round(today), 1)
+    low = high = round(today)
     while not how(high):
         low, high = high, 2 * high
         if high > MOST * today:
