@@ -42,6 +42,7 @@ class Seed:
     """A generator whose next integer is known, so that ART can be called by hand with the same seed."""
 
     def integers(self, top):
+        assert top == 2**31
         return 17
 
 
@@ -135,6 +136,13 @@ def test_the_global_generators_are_left_as_they_were():
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])
     assert torch.equal(torch.get_rng_state(), before[1])
     assert torch.get_num_threads() == before[2]
+
+
+def test_within_them_numpy_and_torch_draw_by_the_seed_on_one_thread():
+    with art.seeded(7):
+        drawn = np.random.rand(), torch.rand(()).item()
+        assert torch.get_num_threads() == 1
+    assert drawn == (np.random.RandomState(7).rand(), torch.rand((), generator=torch.Generator().manual_seed(7)).item())
 
 
 def test_a_library_row_is_the_same_alone_and_among_others():

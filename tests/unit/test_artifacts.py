@@ -15,6 +15,10 @@ DATA = {
     "y_clean": np.array([0, 1, 1, 1]),
     "index": np.array([0, 2, 3, 5]),
     "classes": np.array(3),
+    "public": np.arange(6, dtype=np.int32).reshape(2, 3),
+    "compressed": np.array([9, 8, 7, 6]),
+    "tokenizer": np.array([1, 2, 3, 4, 5], np.uint8),
+    "group": np.array([0, 0, 0, 1], np.uint8),
 }
 MEMBERSHIP = {
     "train": np.array([[1, 1, 0, 0], [1, 0, 1, 0]], bool),
@@ -34,6 +38,8 @@ LOGITS = {
     "y": np.array([0, 1, 2, 1]),
     "squared_norms": np.ones((2, 3)),
     "mean_squared_norm": np.ones(2),
+    "tokens": np.where(np.arange(120) % 7, np.arange(120), np.nan).reshape(2, 3, 5, 4).astype(np.float32),
+    "token_index": np.array([2, 0, 3]),
 }
 ALL = {"data": (Data, DATA), "membership": (Membership, MEMBERSHIP), "logits": (Logits, LOGITS)}
 KINDS = pytest.mark.parametrize("kind", ALL)
@@ -76,7 +82,10 @@ def test_data_of_ones_own_need_samples_labels_and_parts_only(tmp_path):
 
 
 def test_optional_fields_are_none_where_a_file_lacks_them(tmp_path):
-    optional = {"membership": ("weight", "labels", "replicate"), "logits": ("squared_norms", "mean_squared_norm")}
+    optional = {
+        "data": ("public", "compressed", "tokenizer", "group"), "membership": ("weight", "labels", "replicate"),
+        "logits": ("squared_norms", "mean_squared_norm", "tokens", "token_index"),
+    }  # fmt: skip
     for kind, names in optional.items():
         cls, arrays = ALL[kind]
         path = tmp_path / f"{kind}.npz"
@@ -115,6 +124,9 @@ BROKEN = [
     ("data", {"index": np.array([0.0, 1, 2, 3])}, "index", "dtype float64"),
     ("data", {"index": np.array([0, 1, 1, 3])}, "index", "twice"),
     ("data", {"classes": np.array([3])}, "classes", r"shape \(1,\)"),
+    ("data", {"public": np.zeros((2, 4), int)}, "public", r"shape \(2, 4\), expected \(any, 3\)"),
+    *[("data", {name: np.zeros(3, int)}, name, r"shape \(3,\), expected \(4\)") for name in ("compressed", "group")],
+    ("data", {"tokenizer": np.zeros((2, 2), int)}, "tokenizer", r"shape \(2, 2\), expected \(any\)"),
     *[("membership", {name: None}, name, "is missing") for name in
       ("train", "forget", "heldout", "seed", "split", "block", "shadow")],
     ("membership", {"train": MEMBERSHIP["train"].astype(int)}, "train", "dtype int64"),
@@ -150,6 +162,11 @@ BROKEN = [
     ("logits", {"squared_norms": np.full((2, 3), np.inf)}, "squared_norms", "6 values that are NaN"),
     ("logits", {"mean_squared_norm": None}, "mean_squared_norm", "is missing"),
     ("logits", {"mean_squared_norm": np.ones(3)}, "mean_squared_norm", r"shape \(3,\)"),
+    ("logits", {"tokens": LOGITS["tokens"][..., :3]}, "tokens", r"expected \(2, 3, any, 4\)"),
+    ("logits", {"token_index": None}, "token_index", "is missing"),
+    ("logits", {"token_index": np.arange(2)}, "tokens", r"expected \(2, 2, any, 4\)"),
+    ("logits", {"token_index": np.array([2, 0, 0])}, "token_index", "names a sample twice, or one that index does not"),
+    ("logits", {"token_index": np.array([2, 0, 9])}, "token_index", "names a sample twice, or one that index does not"),
 ]  # fmt: skip
 
 
@@ -164,9 +181,16 @@ def test_a_broken_promise_is_told_by_file_and_field(tmp_path, kind, change, fiel
     assert "\n" not in str(error.value)
 
 
+def test_samples_may_have_any_number_of_axes(tmp_path):
+    images = {**DATA, "x": np.zeros((4, 3, 2, 2), np.uint8), "public": np.zeros((5, 3, 2, 2), np.int32)}
+    Data(**images | {"classes": 3}).write(tmp_path / "data.npz")
+    found = Data.read(tmp_path / "data.npz")
+    assert (found.x.shape, found.public.shape) == ((4, 3, 2, 2), (5, 3, 2, 2))
+
+
 def test_only_logits_may_say_that_a_method_diverged(tmp_path):
     """Metrics take a NotFiniteError for a method that failed; NaN anywhere else is a damaged file."""
-    for kind, field in (("data", "x"), ("membership", "weight"), ("logits", "logits")):
+    for kind, field in (("data", "x"), ("membership", "weight"), ("logits", "logits"), ("logits", "squared_norms")):
         cls, arrays = ALL[kind]
         write_arrays(tmp_path / "a.npz", **{**arrays, field: arrays[field] * np.float32(np.nan)})
         with pytest.raises(ArtifactError) as error:

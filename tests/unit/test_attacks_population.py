@@ -89,20 +89,22 @@ def test_population_gives_the_log_odds_of_phi(game):
 @pytest.mark.parametrize("centre", ["median", "mean"])
 @pytest.mark.parametrize("per_class", [True, False])
 def test_likelihood_ratio_equals_normal_densities(rng, per_class, centre, spread):
-    y = np.repeat([0, 1, 2], [20, 30, 2])  # class 2 has too few rows, one a side, for Gaussians of its own
-    member = np.tile([True, False], 26)[None]
-    phi = rng.normal(size=(1, 52)) * (1 + y) + 3 * y + member
-    at = rng.normal(size=(2, 52)) * 4
+    # Class 2 has too few rows, one a side, for Gaussians of its own; class 3 has two.
+    y = np.repeat([0, 1, 2, 3], [20, 30, 2, 4])
+    member = np.tile([True, False], 28)[None]
+    phi = rng.normal(size=(1, 56)) * (1 + y) + 3 * y + member
+    phi[0, -4:] = 9, 6, 13, 11
+    at = rng.normal(size=(2, 56)) * 4
     score, decision = run(
-        likelihood_ratio, logits_of(at, y), y, reference_of(logits_of(phi, y), y, member),
+        likelihood_ratio, logits_of(at, y, 4), y, reference_of(logits_of(phi, y, 4), y, member),
         per_class=per_class, centre=centre, spread=spread,
     )  # fmt: skip
     middle = np.median if centre == "median" else np.mean
-    want = np.zeros((2, 52))
-    for c in range(3):
+    want = np.zeros((2, 56))
+    for c in range(4):
         for side, sign in ((member[0], 1), (~member[0], -1)):
-            own = side & (y == c) if c < 2 else side
-            groups = [side & (y == k) for k in (0, 1)] if per_class else []
+            own = side & (y == c) if c != 2 else side
+            groups = [side & (y == k) for k in (0, 1, 3)] if per_class else []
             residual = phi[0] - phi[0, side].mean()
             for group in groups:
                 residual[group] = phi[0, group] - phi[0, group].mean()

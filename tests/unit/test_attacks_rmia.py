@@ -89,6 +89,7 @@ def test_equal_ratios_dominate_at_one_and_not_above():
     ladder = np.log(3.0) * np.arange(6)[None]
     np.testing.assert_allclose(rmia.dominated(ladder, everyone, gamma=2.0), [np.arange(6) / 5])
     np.testing.assert_allclose(rmia.dominated(ladder, everyone, gamma=4.0), [[0, 0, 0.2, 0.4, 0.6, 0.8]])
+    assert rmia.dominated(ladder, np.arange(6) < 2, gamma=2.0).tolist() == [[0, 1, 1, 1, 1, 1]]
     with pytest.raises(ValueError, match="no samples to compare"):
         rmia.dominated(ladder, np.arange(6) == 2, gamma=1.0)
 

@@ -1,5 +1,7 @@
 """The shadow-model attack: a classifier that learns from shadow outputs."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
@@ -107,11 +109,62 @@ def test_the_generator_decides_and_repeats(rng, classifier):
     assert (first == other).all() == (classifier == "logistic")
 
 
+class Seed:
+    """A generator whose next integer is known, so that scikit-learn can be called by hand with the same seed."""
+
+    def integers(self, top):
+        assert top == 2**31
+        return 17
+
+
+@pytest.mark.parametrize("classifier", ["forest", "mlp"])
+def test_scores_are_the_log_odds_of_scikit_learn_called_by_hand(rng, classifier):
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    rows, d = {"forest": (600, 20.0), "mlp": (100, 9.0)}[classifier]
+    pool, y, member = two_gaussians(rng, 1, rows, d=d, share=0.3)
+    audited = logits_of(np.linspace(-20, 25, rows)[None], y)
+    options = shadow.Options(classifier=classifier)
+    score, decision = shadow.score(audited, y, reference_of(pool, y, member), options, Seed())
+    known, asked = shadow.features(pool[0], y, "one_hot"), shadow.features(audited[0], y, "one_hot")
+    weight = np.where(member[0], 1 / member.sum(), 1 / (~member).sum()) * rows / 2
+    if classifier == "forest":
+        theirs = RandomForestClassifier(50, max_depth=8, min_samples_leaf=5, max_samples=0.25, random_state=17)
+        p = theirs.fit(known, member[0], weight).predict_proba(asked)[:, 1]
+    else:
+        scaler = StandardScaler().fit(known)
+        theirs = MLPClassifier((64,), batch_size=100, max_iter=200, n_iter_no_change=200, random_state=17)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs.fit(scaler.transform(known), member[0], weight)
+        p = theirs.predict_proba(scaler.transform(asked))[:, 1]
+    p = np.clip(p, 1e-12, 1 - 1e-12)
+    np.testing.assert_allclose(score[0], np.log(p / (1 - p)), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(decision, score > 0)
+    if classifier == "forest":  # far from the boundary all trees agree, and log-odds stay finite
+        assert score.max() == pytest.approx(np.log(1e12), rel=1e-3) == -score.min()
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [(1, (1, 200)), (100, (100, 200)), (257, (256, 200)), (2559, (256, 200)), (2561, (256, 199)), (3200, (256, 160)),
+     (3201, (256, 159)), (3221, (256, 158)), (24380, (256, 21)), (24381, (256, 20)), (10**6, (256, 20))],
+)  # fmt: skip
+def test_a_network_takes_two_thousand_steps(rows, expected):
+    assert shadow.steps(rows) == expected
+
+
+def test_a_leaf_of_the_forest_holds_five_rows_or_one_in_400():
+    assert [shadow.leaf(rows) for rows in (1, 2399, 2400, 2799, 2800, 40000)] == [5, 5, 6, 6, 7, 100]
+
+
 def test_features_are_sorted_clipped_and_labelled():
     logits = np.log(np.array([[0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]))
     x = shadow.features(np.vstack([logits, [[900.0, 0, 0]]]), np.array([0, 2, 0]), "one_hot")
     phi = np.log([0.2 / 0.8, 0.7 / 0.3])
     np.testing.assert_allclose(x[0], [*np.log([0.7, 0.2, 0.1]), phi[0], 1, 0, 0], rtol=1e-12)
     np.testing.assert_allclose(x[1], [*np.log([0.7, 0.2, 0.1]), phi[1], 0, 0, 1], rtol=1e-12)
-    np.testing.assert_array_equal(x[2], [0, -shadow.BOUND, -shadow.BOUND, shadow.BOUND, 1, 0, 0])
+    np.testing.assert_array_equal(x[2], [0, -20, -20, 20, 1, 0, 0])
     assert shadow.features(logits, np.array([0, 2]), "separate").shape == (2, 4)

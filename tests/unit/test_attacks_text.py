@@ -8,7 +8,7 @@ import pytest
 from passage_cases import two
 from unlearning import stats
 from unlearning.adversary import tokens
-from unlearning.adversary.reference import LOGP
+from unlearning.adversary.reference import LOGP, Reference
 from unlearning.attacks import min_k_plus_plus, neighbourhood, reference, zlib
 
 NO = math.nan
@@ -43,6 +43,25 @@ def test_zlib_divides_the_sum_by_the_bytes():
 def test_the_neighbourhood_is_subtracted():
     logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
     assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
+
+
+def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_away():
+    """Two shadow models, a swapped pair: what one never saw, the other did."""
+    y, seen = np.zeros(4, int), np.tile([[True], [False]], 4)
+    logits, nothing = two(np.full((2, 4), -2.0)), np.zeros_like(seen)
+    empty = Reference(logits, y, seen, nothing, reference_logp=np.full((2, 4), NO))
+    with pytest.raises(ValueError, match=r"^reference\.nonmember is empty: .* set shadow_models_per_split: 2$"):
+        reference.score(logits, y, empty, reference.Options(), None, np.full((2, 4), -1.0))
+    none = Reference(logits, y, nothing, nothing, reference_logp=np.full((2, 4), NO))
+    with pytest.raises(ValueError, match="member") as told:
+        reference.score(logits, y, none, reference.Options(), None, np.full((2, 4), -1.0))
+    assert "shadow_models_per_split" not in str(told.value)
+    rng = np.random.default_rng(1)
+    known = np.log(rng.uniform(0.1, 0.9, (2, 4)))
+    both = Reference(two(known), y, seen, ~seen, reference_logp=np.full((2, 4), -1.0))
+    score, decision = reference.score(two(known), y, both, reference.Options(), None, np.full((2, 4), -1.0))
+    np.testing.assert_allclose(score, known + 1, atol=1e-6)
+    assert decision.shape == (2, 4)
 
 
 def test_the_reference_takes_away_what_makes_a_passage_easy_for_all():

@@ -20,17 +20,18 @@ def fit(bank, **changed):
     return fitting.Fit(bank=bank, **(nothing | known | changed))
 
 
-@pytest.mark.parametrize("at_once", ["1", "3"])
+@pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
 @pytest.mark.parametrize(
     ("build", "backend", "augment"), [(mlp, "stacked", False), (conv, "serial", False), (conv, "serial", True)]
 )
-def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once):
+def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once, schedule):
     monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
     plain, laned = (fresh(build, backend=backend, dtype=torch.float64) for _ in range(2))
     start = laned.copy()
-    fit(plain, augment=augment).run()
+    recipe = RECIPE.model_copy(update={"schedule": schedule})
+    fit(plain, augment=augment, optimiser=recipe).run()
     laned.model.train()
-    asked = fit(laned, augment=augment)
+    asked = fit(laned, augment=augment, optimiser=recipe)
     lanes.run(asked)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 

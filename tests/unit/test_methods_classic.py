@@ -89,6 +89,12 @@ def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
             assert (found[44:] == 0).all()
 
 
+def test_one_sample_at_least_is_kept_for_validation(user):
+    bank = trained(seeds=SEEDS[:2])
+    after = unlearned(bank, "classic", **user(RECORDER.format(extra=", val"), validation=1e-9))
+    assert (after.parameters["0.weight"].flatten(1) != 0).sum(1).tolist() == [31 + 13 + 1] * 2
+
+
 def test_the_order_is_shuffled_and_the_model_s_own(user):
     bank = trained(seeds=SEEDS[:3])
     options = user(RECORDER.format(extra=""), batch_size=7)
@@ -132,6 +138,10 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
     assert same(first, unlearned(bank, "classic", **options))
     draws = first.parameters["0.bias"][:, :3]
     assert len(set(draws.flatten().tolist())) == 9
+    for m, seed in enumerate(bank.seeds):
+        key = seed_of(seed, "classic")
+        own = torch.rand((), generator=torch.Generator().manual_seed(key)), np.random.RandomState(key % 2**32).rand()
+        assert torch.equal(draws[m], torch.tensor([*own, random.Random(key).random()]))
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,19 @@ def test_first_keeps_the_submitted_values_that_a_study_does_not_set():
     assert options.contrast.momentum == 0.9
     assert options.contrast.schedule == "cosine"
     assert options.repair.weight_decay == 0.01
+    kept = competition_first.Options()
+    assert (kept.epochs, kept.temperature, kept.contrast_batch_size) == (8, 1.15, 256)
+    assert (kept.flatten.lr, kept.flatten.momentum, kept.flatten.weight_decay) == (0.005, 0.9, 0)
+    assert (kept.contrast.lr, kept.contrast.momentum, kept.contrast.weight_decay) == (3e-4, 0.9, 0)
+    assert (kept.repair.lr, kept.repair.momentum, kept.repair.batch_size) == (0.004, 0.9, 256)
+
+
+@pytest.mark.parametrize("round_", ["flatten", "contrast", "repair"])
+def test_the_optimisers_of_the_first_have_bounds(round_):
+    for field, value in (("momentum", 1), ("momentum", -0.1), ("weight_decay", -0.1), ("batch_size", 0)):
+        with pytest.raises(ValueError, match=rf"{round_}\.{field}"):
+            competition_first.Options(**{round_: {field: value}})
+        competition_first.Options(**{round_: {field: {"batch_size": 1}.get(field, 0)}})
 
 
 def test_flattening_brings_the_forget_set_to_the_uniform_answer(bank):

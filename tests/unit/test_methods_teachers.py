@@ -59,10 +59,11 @@ def test_the_weight_of_scrub_is_not_the_decay_of_its_rate(bank):
     assert largest_gap(decayed, once) < 1e-12 < largest_gap(once, bank)
 
 
-def test_bad_teacher(bank):
+@pytest.mark.parametrize(("share", "count"), [(0.3, 9), (0.001, 1)])
+def test_bad_teacher(bank, share, count):
     untrained = bank.copy()
     untrained.reset("bad_teacher")
-    kept = rows(bank.seeds)[1].sample(9, bank.seeds, "bad_teacher")
+    kept = rows(bank.seeds)[1].sample(count, bank.seeds, "bad_teacher")
 
     def loop(bank, m):
         plain = Plain(bank, m, lr=0.05)
@@ -74,7 +75,7 @@ def test_bad_teacher(bank):
                 plain.step(divergence(torch.cat(answers), plain.logits(index), 3.0))
         return plain
 
-    options = {"lr": 0.05, "optimiser": "sgd", "batch_size": 8, "epochs": 2, "retain_share": 0.3, "T": 3.0}
+    options = {"lr": 0.05, "optimiser": "sgd", "batch_size": 8, "epochs": 2, "retain_share": share, "T": 3.0}
     assert_plain(bank, "bad_teacher", loop, **options)
 
 
@@ -117,6 +118,30 @@ def test_random_label(bank, relabel, redraw):
 
     options = {"lr": 0.05, "momentum": 0.9, "batch_size": 8, "epochs": 3}
     assert_plain(bank, "random_label", loop, **options, relabel=relabel, redraw=redraw)
+
+
+def test_idk_dpo_on_labels_prefers_another_label_drawn_once(bank):
+    """−(2/β)·log σ(β·(Δ(other label) − Δ(own label))), Δ = log p − log p of the original; the second epoch reads the
+    same other labels as the first."""
+
+    def loop(bank, m):
+        plain, original = Plain(bank, m, lr=0.05), bank.extract(m)
+        losing = [index for epoch in plain.read("forget", "unlearn/0.0", 8, 2) for index in epoch]
+        keeping = [index for epoch in plain.read("retain", "unlearn/0.1", 8, 1) for index in epoch]
+        for lose, keep in zip(losing, keeping, strict=True):
+            gains = []
+            for labels in (wrong_labels(plain, lose, 0, "other"), plain.y[lose]):
+                now, then = (
+                    log_softmax(plain.logits(lose, model), -1)[range(len(lose)), labels]
+                    for model in (plain.model, original)
+                )
+                gains.append(now - then.detach())
+            preference = -2 / 0.7 * torch.log(torch.sigmoid(0.7 * (gains[0] - gains[1])))
+            plain.step(preference.mean() + 0.5 * plain.loss(keep))
+        return plain
+
+    assert_plain(bank, "idk_dpo", loop, optimiser="sgd", lr=0.05, weight_decay=0.0, batch_size=8, epochs=2, beta=0.7,
+                 alpha=0.5)  # fmt: skip
 
 
 @pytest.mark.parametrize(("relabel", "expected"), [("any", [0.25] * 4), ("other", [0, 1 / 3, 1 / 3, 1 / 3])])

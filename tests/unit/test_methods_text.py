@@ -1,12 +1,15 @@
 """Methods for language models: the update of one full-batch step is the gradient of the loss as published."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from torch.func import functional_call
 
 from text_cases import bank, rows, unlearned
-from unlearning.methods import _tokens
+from unlearning.bank.streams import Batch
+from unlearning.methods import _tokens, rmu
 from unlearning.randomness.keyed import seed_of
 from written_losses import (
     MODEL,
@@ -232,6 +235,33 @@ def test_idk_dpo_needs_refusals_of_language_models_only(original):
     partial.refusals[3] = -1
     with pytest.raises(ValueError, match="a refusal for each sample"):
         unlearned(partial, "idk_dpo")
+    partial.refusals[3] = 0  # the first row may be one
+    unlearned(partial, "idk_dpo")
+
+
+def test_tokens_count_where_they_are_scored():
+    """Token 0 is a token like any other; what is negative is a question or padding, and is not scored."""
+    x = torch.tensor([[[5, 0, 3, -1], [4, ~7, 0, 2]]], dtype=torch.int32)
+    batch = Batch(x, torch.zeros(1, 2), torch.zeros(1, 2), [0], reading="tokens")
+    assert _tokens.labels(batch).tolist() == [[[0, 3, 0], [0, 0, 2]]]
+    values = torch.tensor([[[1.0, 2.0, 100.0], [100.0, 4.0, 7.0]]])
+    assert _tokens.averaged(values, batch).tolist() == [[1.5, 5.5]]
+    plain = Batch(x, torch.tensor([[3, 1]]), torch.zeros(1, 2), [0])
+    assert _tokens.labels(plain) is plain.labels
+    assert _tokens.averaged(values, plain) is values
+
+
+def test_what_is_counted_is_what_is_scored(original):
+    x = torch.tensor([[[5, 0, 3, -1], [4, ~7, 0, 2]]], dtype=torch.int32)
+    assert _tokens.count(original, Batch(x, x, x, [0])).tolist() == [[2, 2]]
+
+
+@pytest.mark.parametrize(("layers", "middle"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)])
+def test_rmu_steers_the_middle_layer_unless_told(layers, middle):
+    made = SimpleNamespace(readings=("tokens",), model=SimpleNamespace(layers=layers))
+    assert rmu._hidden(made, None) == f"layer {middle}"
+    assert rmu._hidden(made, layers) == f"layer {layers}"
+    assert rmu._hidden(SimpleNamespace(readings=()), None) is None
 
 
 def test_one_label_is_one_token(original):

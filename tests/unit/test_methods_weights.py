@@ -89,6 +89,16 @@ def test_becker_by_hand():
             assert np.abs(std[name][m].numpy() / np.array(spread) - 1).max() < 1e-9, name
 
 
+def test_the_offset_of_becker_bounds_what_is_not_known_at_all():
+    """F = n·(1e-7)² where no gradient reaches: far above the bound at their α, below it at 1e-22."""
+    nothing = torch.zeros(1, 3, dtype=torch.float64)
+    assert fisher._becker(nothing, nothing, 2, False, 3e-6).tolist() == [[1e-3] * 3]
+    found = fisher._becker(nothing, nothing, 2, False, 1e-22)
+    assert found[0].tolist() == pytest.approx([math.sqrt(1e-22 / 2e-14)] * 3, rel=1e-12)
+    assert fisher._becker(nothing, nothing, 2, True, 3e-6).tolist() == [[1e-2] * 3]
+    assert fisher._becker(nothing[None], nothing[None], 2, True, 3e-6).max() == 1e-3
+
+
 def test_the_published_noise_of_becker_is_small_and_that_of_golatkar_is_not():
     bank, retain = by_hand()
     small, large = (fisher.spread(bank, retain, fisher.Options(variant=v)) for v in ("becker", "golatkar"))

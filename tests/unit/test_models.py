@@ -13,7 +13,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from model_cases import CIFAR, build, images, parameters
 from unlearning import models
-from unlearning.models import CIFAR10_MEAN, CIFAR10_STD, cnn, linear, mlp, resnet18, resnet_cifar, swin_s
+from unlearning.models import CIFAR10_MEAN, CIFAR10_STD, airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s
 
 SCRIPTS = Path(models.__file__).parents[2]
 
@@ -48,6 +48,8 @@ def test_small_models_have_the_size_of_their_layers():
     assert parameters(build(linear, (64,))) == 65 * 10
     assert parameters(build(mlp, (64,), hidden=(128, 64))) == 65 * 128 + 129 * 64 + 65 * 10
     assert parameters(build(mlp, (1, 28, 28), hidden=(512, 256, 128))) == 567_434
+    widths = 24 * 32 + 32 * 32 + 32 * 128 + 3 * 128 * 128
+    assert parameters(build(airbench, CIFAR)) == 9 * widths + 2 * 2 * (32 + 128 + 128) + 129 * 10
     sizes = {norm: parameters(build(cnn, CIFAR, norm=norm)) for norm in ("batch", "group", "none")}
     weights = 27 * 16 + 144 * 32 + 288 * 64 + 65 * 10
     assert sizes == {"batch": weights + 2 * 112, "group": weights + 2 * 112, "none": weights + 112}
@@ -66,6 +68,8 @@ SMALL = [
     (resnet_cifar, CIFAR, {}),
     (resnet_cifar, (1, 28, 28), {"depth": 8, "norm": "group", "mean": [0.1307], "std": [0.3081]}),
     (resnet18, CIFAR, {"norm": "group"}),
+    (airbench, CIFAR, {}),
+    (airbench, (1, 28, 28), {"norm": "group", "widths": [8, 16], "mean": [0.1307], "std": [0.3081]}),
 ]
 
 
@@ -92,7 +96,7 @@ def test_the_same_seed_gives_the_same_model_and_training_draws_nothing(module, s
     first, second = (build(module, shape, seed=3, **options) for _ in range(2))
     other = build(module, shape, seed=4, **options)
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(next(first.parameters()), next(other.parameters()))
+    assert not all(torch.equal(a, b) for a, b in zip(first.parameters(), other.parameters(), strict=True))
     before = torch.get_rng_state()
     first.train()(images(4, *shape).float())
     assert torch.equal(torch.get_rng_state(), before)
@@ -158,7 +162,35 @@ def test_cifar_resnet_starts_with_the_variance_of_he_et_al():
             assert abs(ratio - 1) < 5 * (2 / n) ** 0.5
 
 
-@pytest.mark.parametrize("module", [cnn, resnet_cifar, resnet18])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_patches_of_the_field_that_is_assumed_become_white(channels):
+    from unlearning.models._layers import PatchWhitening
+
+    layer = PatchWhitening(channels, pixels=0.8, colours=0.5)
+    # Rows of this square root map independent numbers to patches with these correlations, [channel, row, column].
+    place = [(c, i, j) for c in range(channels) for i in range(2) for j in range(2)]
+    field = torch.tensor(
+        [[0.8 ** (abs(i - k) + abs(j - m)) * 0.5 ** (c != d) for d, k, m in place] for c, i, j in place]
+    )
+    patches = torch.linalg.cholesky(field.double()).T.reshape(-1, channels, 2, 2)
+    seen = layer.double()(patches).flatten(1)
+    half = seen.shape[1] // 2
+    assert half == 4 * channels
+    torch.testing.assert_close(seen[:, :half].T @ seen[:, :half], torch.eye(half).double(), rtol=0, atol=1e-5)
+    assert torch.equal(seen[:, half:], -seen[:, :half])
+    assert not layer.state_dict()
+
+
+def test_convolutions_of_airbench_start_as_the_identity():
+    model = build(airbench, CIFAR, widths=[24, 24]).double().eval()
+    x = images(3, *CIFAR)
+    y = torch.relu(model[1](model[0](x)))
+    scale = (1 + model[5].eps) ** -0.5  # of each of four norms, whose statistics are still 0 and 1
+    y = nn.functional.max_pool2d(nn.functional.max_pool2d(y, 2), 2).amax((2, 3)) * scale**4
+    assert torch.allclose(model(x), model.get_submodule(model.head)(y), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("module", [airbench, cnn, resnet_cifar, resnet18])
 def test_group_norm_makes_samples_independent_and_batch_norm_does_not(module):
     x = images(4, *CIFAR)
     for norm, independent in (("group", True), ("batch", False)):
@@ -176,6 +208,7 @@ STACKED = [
     (resnet_cifar, (3, 8, 8), {"norm": "batch"}),
     (resnet_cifar, (3, 8, 8), {"norm": "group"}),
     (resnet18, (3, 8, 8), {"norm": "batch"}),
+    (airbench, (3, 9, 9), {"widths": [16, 16, 16]}),
 ]
 
 
@@ -199,7 +232,7 @@ def test_stacked_models_equal_a_loop(module, shape, options, training):
 
     scale = loop.abs().max()
     assert (stacked - loop).abs().max() < 1e-11 * scale
-    assert bool(names) is (options.get("norm") == "batch")
+    assert bool(names) is (module is not mlp and options.get("norm") != "group")
     for name in names:
         after = torch.stack([model.state_dict()[name] for model in singles])
         assert torch.allclose(buffers[name].double(), after.double(), rtol=1e-12, atol=1e-12)
@@ -240,6 +273,7 @@ def test_gradients_of_single_samples_equal_a_loop(module, options):
         (cnn, {"channels": []}, "channels"),
         (mlp, {"hidden": [0]}, "hidden"),
         (linear, {"hidden": [3]}, "hidden"),
+        (airbench, {"widths": []}, "widths"),
         (swin_s, {"width": 32}, "heads: 3 heads do not divide the width"),
         (swin_s, {"weights": "default", "width": 48}, "weights: default are those of Swin-S"),
     ],
@@ -255,6 +289,7 @@ def test_impossible_options_are_refused(module, options, message):
         (cnn, (64,), {}, r"needs images \[channels, height, width\], not samples of shape \(64,\)"),
         (resnet18, (1, 28, 28), {}, r"mean and std have 3 numbers but the images 1 channel"),
         (cnn, CIFAR, {"norm": "group", "groups": 6}, "groups: 16 channels cannot be cut into 6"),
+        (airbench, (1, 8, 8), {"mean": [0.3], "std": [0.4]}, "3 widths needs images of at least 9 × 9 pixels"),
         (swin_s, (1, 28, 28), {}, "swin_s needs images with 3 channels"),
         (swin_s, (64,), {}, "swin_s needs images with 3 channels"),
     ],
@@ -266,8 +301,8 @@ def test_models_that_do_not_fit_the_samples_say_so(module, shape, options, messa
 
 def test_options_are_checked_without_torch():
     code = (
-        "import sys; from unlearning.models import cnn, linear, mlp, resnet18, resnet_cifar, swin_s\n"
-        "for module in (cnn, linear, mlp, resnet18, resnet_cifar, swin_s): module.Options()\n"
+        "import sys; from unlearning.models import airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s\n"
+        "for module in (airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s): module.Options()\n"
         "print([m for m in ('torch', 'torchvision', 'safetensors', 'numpy') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)

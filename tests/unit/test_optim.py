@@ -85,3 +85,13 @@ def test_schedules():
     steps = Optimiser(lr=1.0, schedule="multistep", milestones=[100, 150])
     assert [steps.rate(e, 200) for e in (0, 99, 100, 149, 150, 199)] == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
     assert Optimiser(lr=0.3).rate(7, 9) == 0.3
+    assert cosine.rate(5, 10, 3, 4) == cosine.rate(5, 10)
+
+
+def test_one_cycle_rises_for_a_quarter_of_all_steps_and_falls_for_the_rest():
+    cycle = Optimiser(lr=0.6, schedule="one_cycle")
+    rates = [cycle.rate(epoch, 4, step, 5) for epoch in range(4) for step in range(5)]
+    middles = [(i + 0.5) / 20 for i in range(20)]
+    assert rates == pytest.approx([0.6 * (t / 0.25 if t < 0.25 else (1 - t) / 0.75) for t in middles])
+    assert max(rates) == rates[5] == pytest.approx(0.58)
+    assert sum(rates) / 20 == pytest.approx(0.3, abs=0.6 / 40)  # half of a triangle's height

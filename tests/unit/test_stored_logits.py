@@ -1,12 +1,14 @@
 """Logits stay in their file: only what is asked for is read, and what is read is what was written."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
 from unlearning.adversary.answers import Answers
 from unlearning.artifacts import blocks
 from unlearning.artifacts.arrays import ArtifactError, Data, Membership, NotFiniteError
-from unlearning.artifacts.files import checksum, write_spec
+from unlearning.artifacts.files import FailedError, checksum, write_spec
 from unlearning.artifacts.logits import Logits, StoredLogits
 
 MODELS, SAMPLES, CLASSES = 6, 8000, 10
@@ -148,8 +150,57 @@ def test_other_ways_to_save_an_archive_are_read_too(tmp_path, save):
     np.testing.assert_array_equal(answers(tmp_path / "logits.npz").of(rows=FIRST), LOGITS[:, FIRST])
 
 
-def test_small_files_are_checked_whole(tmp_path):
-    (tmp_path / "small").write_bytes(bytes(blocks.LEAST - 1))
-    (tmp_path / "large").write_bytes(bytes(blocks.LEAST + 1))
-    assert blocks.checksums(tmp_path / "small") == ""
-    assert len(blocks.checksums(tmp_path / "large")) == 2 * blocks.DIGEST * (blocks.LEAST // blocks.SIZE + 1)
+def test_a_long_header_and_whatever_else_an_archive_says_are_read_too(tmp_path):
+    """NumPy writes long headers in another version; other programs say more of a member before it begins."""
+    with zipfile.ZipFile(tmp_path / "logits.npz", "w") as archive:
+        for name, value in {"index": np.arange(SAMPLES), "y": Y, "logits": LOGITS}.items():
+            member = zipfile.ZipInfo(f"{name}.npy")
+            member.extra = b"\x99\x99\x04\x00more"
+            with archive.open(member, "w") as file:
+                np.lib.format.write_array(file, value, version=(2, 0) if name == "logits" else (1, 0))
+    stored = StoredLogits.open(tmp_path / "logits.npz")
+    assert stored.kept is None
+    np.testing.assert_array_equal(next(stored.each([4])), LOGITS[4])
+
+
+def test_a_small_file_is_checked_whole(tmp_path):
+    path = tmp_path / "logits.npz"
+    Logits(LOGITS[:, :9], np.arange(9), Y[:9]).write(path)
+    write_spec(tmp_path / "spec.json", {"checksums": {path.name: checksum(path)}})
+    np.testing.assert_array_equal(Logits.read(path).logits, LOGITS[:, :9])
+    flip(path, -1)
+    with pytest.raises(ArtifactError, match="not as it was made"):
+        StoredLogits.open(path)
+
+
+def test_rows_far_apart_are_read_without_those_between(path, monkeypatch):
+    read, sizes = blocks._read, []
+    monkeypatch.setattr(blocks, "_read", lambda file, length, start: sizes.append(length) or read(file, length, start))
+    stored = StoredLogits.open(path)
+    sizes.clear()
+    near = np.arange(10, 20)
+    (found,) = stored.each([1], near)
+    np.testing.assert_array_equal(found, LOGITS[1][stored.index[near]])
+    assert len(sizes) == 1, "what lies together is read at once"
+    sizes.clear()
+    (found,) = stored.each([1], np.array([7900, 3]))
+    np.testing.assert_array_equal(found, LOGITS[1][stored.index[[7900, 3]]])
+    assert sum(sizes) <= 4 * blocks.SIZE < 7900 * CLASSES * 4
+
+
+@pytest.mark.parametrize(("rows", "classes"), [(5, 1), (0, 3)])
+def test_one_class_and_no_rows_are_logits_too(tmp_path, rows, classes):
+    made = Logits(np.zeros((2, rows, classes), np.float32), np.arange(rows), np.zeros(rows, np.int64))
+    made.write(tmp_path / "logits.npz")
+    assert Logits.read(tmp_path / "logits.npz").logits.shape == (2, rows, classes)
+
+
+def test_models_that_were_never_made_are_told_with_what_failed(tmp_path):
+    whole = Logits(LOGITS, np.arange(SAMPLES), Y)
+    whole.write_failure(tmp_path / "logits.npz", "model", "the plug-in fell over")
+    with pytest.raises(FailedError, match=r"^the plug-in fell over$") as error:
+        StoredLogits.open(tmp_path / "logits.npz")
+    assert error.value.part == "model"
+    np.savez(tmp_path / "other.npz", index=np.arange(3))
+    with pytest.raises(ArtifactError, match="field 'logits' is missing"):
+        StoredLogits.open(tmp_path / "other.npz")

@@ -128,12 +128,11 @@ class Membership:
         """
         stacked = {}
         for f in fields(Membership):
-            values = [getattr(p, f.name) for p in parts]
-            given = [value is not None for value in values]
-            shared = f.name in OF_SAMPLES or not any(given)
-            if any(given) != all(given) or (shared and not all(np.array_equal(v, values[0]) for v in values)):
+            first, *others = (getattr(p, f.name) for p in parts)
+            shared = first is None or f.name in OF_SAMPLES
+            if any(not np.array_equal(other, first) if shared else other is None for other in others):
                 raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
-            stacked[f.name] = values[0] if shared else np.concatenate(values)
+            stacked[f.name] = first if shared else np.concatenate([first, *others])
         return Membership(**stacked)
 
     def write(self, path: str | Path) -> None:
@@ -163,15 +162,15 @@ class Membership:
         weight = labels = None
         if "weight" in check.arrays:
             weight = check.field("weight", "f", (samples,)).astype(np.float64)
-            if (weight < 0).any() or weight.sum() == 0:
+            if (weight < 0).any() or not weight.any():
                 check.fail("weight", "must be non-negative and not all zero")
         if "labels" in check.arrays:
             labels = check.field("labels", "iu", (models, samples)).astype(np.int64)
         replicate = None
         if "replicate" in check.arrays:
             replicate = check.field("replicate", "iu", (models,)).astype(np.int64)
-            first = np.unique(per_model["seed"], return_index=True, return_inverse=True)
-            if not np.array_equal(train, train[first[1]][first[2]]):
+            _, first, copies = np.unique(per_model["seed"], return_index=True, return_inverse=True)
+            if not np.array_equal(train, train[first][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
         pair = None
         if "pair" in check.arrays:
@@ -183,7 +182,7 @@ class Membership:
             request = check.field("request", "iu", (models, samples)).astype(np.int64)
             if (request[forget] < 1).any():
                 check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
-        if models == 0:
+        if not models:
             check.fail("train", "holds no model")
         return cls(
             train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,

@@ -32,7 +32,7 @@ class Blocks(io.RawIOBase):
         self.apart = bool(known)
         if not known:
             verify(path)
-        self._file = told(path, lambda: self.path.open("rb", buffering=0))
+        self._file = told(path, lambda: self.path.open("rb"))
         self._size, self._at = os.fstat(self._file.fileno()).st_size, 0
         self._unread = {start: known[at : at + DIGEST] for start, at in _places(known)}
         if known and -(-self._size // SIZE) * DIGEST != len(known):
@@ -69,8 +69,7 @@ class Blocks(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if not self.closed:
-            self._file.close()
+        self._file.close()
         super().close()
 
 

@@ -35,7 +35,10 @@ from unlearning.artifacts.files import reason
 #: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
 
-SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
+SAVE = {
+    "b": "a mask of bool; a list of indices becomes one by mask[index] = True", "iu": "whole numbers",
+    "f": "floating-point numbers",
+}  # fmt: skip
 
 
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits]:
@@ -47,7 +50,7 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     source = _Source(files)
     logits = _logits(source)
     models, samples, classes = logits.shape
-    labels = _labels(source, models, samples, classes)
+    y, labels = _labels(source, models, samples, classes)
     test = source.array("test", "b", (samples,)) if "test" in files else np.zeros(samples, bool)
     masks = _memberships(source, models, samples, test, population)
     split, block = _pairs(source, masks)
@@ -55,10 +58,9 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
     pair = _canaries(source, masks, population) if "pair" in files else None
-    y = labels if labels.ndim == 1 else _most_common(labels, classes)
     membership = Membership(
         **masks, seed=np.arange(models), split=split, block=block, shadow=np.zeros(models, bool), weight=weight,
-        labels=labels if labels.ndim == 2 else None, pair=pair,
+        labels=labels, pair=pair,
     )  # fmt: skip
     index = np.arange(samples)
     data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, classes)
@@ -92,12 +94,11 @@ class _Source:
         """The array, of a dtype kind in ``kinds`` and of one of the shapes."""
         value = self.load(name)
         if value.dtype.kind not in kinds:
-            hint = "; a list of indices becomes one by mask[index] = True" if kinds == "b" else ""
-            self.fail(name, f"has dtype {value.dtype}, but must be {SAVE[kinds]}{hint}")
+            self.fail(name, f"has dtype {value.dtype}, but must be {SAVE[kinds]}")
         if value.shape not in (shape, *also):
             shapes = " or ".join(str(list(one)) for one in (shape, *also))
-            why = f"; {self.files['logits']} says how many models and samples there are" if "logits" in self else ""
-            self.fail(name, f"has shape {list(value.shape)}, but must be {shapes}{why}")
+            why = f"{self.files['logits']} says how many models and samples there are"
+            self.fail(name, f"has shape {list(value.shape)}, but must be {shapes}; {why}")
         return value
 
     def per_model(self, name: str, kinds: str, models: int, samples: int | None) -> np.ndarray:
@@ -106,13 +107,12 @@ class _Source:
         A file of another population may have another number of models if all of its rows are equal.
         """
         value = self.load(name)
-        if value.ndim == 2 and len(value) and len(value) != models and (value == value[0]).all():
-            lent = self.files[name].parent != self.files["logits"].parent
-            if lent and value.dtype.kind in kinds and value.shape[1] == samples:
-                return np.tile(value[0], (models, 1))
-        shapes = [(models,)] if samples is None else [(models, samples), (samples,)]
-        value = self.array(name, kinds, *shapes)
-        return value if samples is None or value.ndim == 2 else np.tile(value, (models, 1))
+        lent = self.files[name].parent != self.files["logits"].parent and value.dtype.kind in kinds
+        if lent and value.shape[1:] == (samples,) and len(value) and (value == value[:1]).all():
+            return np.repeat(value[:1], models, axis=0)
+        if samples is None:
+            return self.array(name, kinds, (models,))
+        return np.broadcast_to(self.array(name, kinds, (models, samples), (samples,)), (models, samples)).copy()
 
 
 # ---------------------------------------------------------------- the fields
@@ -145,13 +145,16 @@ def _logits(source: _Source) -> np.ndarray:
     return value
 
 
-def _labels(source: _Source, models: int, samples: int, classes: int) -> np.ndarray:
-    """int64 [samples], or [models, samples] where models differ."""
+def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """int64 [samples], and [models, samples] where models differ, else None."""
     value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         found = f"from {value.min()} to {value.max()}"
         source.fail("labels", f"has values {found}, but must be 0 to {classes - 1}, the classes of the logits")
-    return value[0] if value.ndim == 2 and (value == value[0]).all() else value
+    each = np.broadcast_to(value, (models, samples))
+    if (each == each[:1]).all():
+        return each[0], None
+    return _most_common(value, classes), value
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
@@ -161,15 +164,16 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     }
     forget = given.get("forget", np.zeros((models, samples), bool))
     if "forget" in given and not forget.any(axis=1).all():
-        source.fail("forget", f"is empty for model {int(forget.any(axis=1).argmin())}; leave it out of all files")
+        source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all files")
     train = given.get("train", forget)
-    outside = (forget & ~train).sum(axis=1)
+    outside = forget & ~train
     if population in RETRAINED:
-        if ((outside > 0) & (outside < forget.sum(axis=1))).any():
-            model = int(((outside > 0) & (outside < forget.sum(axis=1))).argmax())
+        partly = outside.any(axis=1) & (forget & train).any(axis=1)
+        if partly.any():
             source.fail(
                 "forget",
-                f"lies partly in {source.files['train']} for model {model}; a retrained model has seen none of it",
+                f"lies partly in {source.files['train']} for model {partly.argmax()}; a retrained model has seen none "
+                "of it",
             )
         train = train | forget
     elif outside.any():
@@ -179,7 +183,7 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
             "can be forgotten",
         )
     if "train" in given and not train.any(axis=1).all():
-        source.fail("train", f"is empty for model {int(train.any(axis=1).argmin())}; leave it out of all files")
+        source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all files")
     if (train & test).any():
         name = "train" if "train" in given else "forget"
         source.fail(
@@ -209,21 +213,18 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
         return given["split"], given.get("block", zeros)
     if "block" in given:
         source.fail("block", "says nothing without split.npy; add split.npy or leave block.npy out")
-    both = np.concatenate([masks["forget"], masks["heldout"]], axis=1)
-    _, first, split = np.unique(both, axis=0, return_index=True, return_inverse=True)
-    split = split.reshape(-1)
-    forget, heldout = masks["forget"][first], masks["heldout"][first]
-    pairs, partner = {}, {}
-    for a in np.argsort(first):
-        for b in range(len(first)):
-            if first[b] > first[a] and a not in partner and b not in partner and _swapped(forget, heldout, a, b):
-                pairs[a], pairs[b] = (0, len(partner) // 2), (1, len(partner) // 2)
-                partner[a], partner[b] = b, a
-                break
-    if len(partner) < len(first) or not partner:
-        order = np.argsort(np.argsort(first))
-        return order[split], zeros
-    return np.array([pairs[s][0] for s in split]), np.array([pairs[s][1] for s in split])
+    both = zip(masks["forget"], masks["heldout"], strict=True)
+    keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
+    running = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    if any((heldout, forget) not in running for forget, heldout in running):
+        return np.array([running[key] for key in keys]), zeros
+    places: dict[tuple[bytes, bytes], tuple[int, int]] = {}
+    for forget, heldout in running:
+        block = len(places) // 2
+        places.setdefault((forget, heldout), (0, block))
+        places.setdefault((heldout, forget), (1, block))
+    split, block = np.array([places[key] for key in keys]).T
+    return split, block
 
 
 def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
@@ -233,10 +234,6 @@ def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) ->
     if problem and population not in RETRAINED:
         source.fail("pair", problem)
     return None if problem else pair
-
-
-def _swapped(forget: np.ndarray, heldout: np.ndarray, a: int, b: int) -> bool:
-    return bool(np.array_equal(forget[a], heldout[b]) and np.array_equal(forget[b], heldout[a]))
 
 
 def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:

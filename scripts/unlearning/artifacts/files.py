@@ -60,7 +60,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         ) from error
     finally:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            part.unlink()
 
 
 def _umask() -> int:

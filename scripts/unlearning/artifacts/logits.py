@@ -37,7 +37,7 @@ class Logits:
         Infinite or NaN logits are written as they are, and counted in ``not_finite``: a reader names them.
         """
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        if first is not None and not first.all() and first.any():
+        if first is not None:
             order = np.argsort(~first, kind="stable")
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}
         not_finite = sum(_not_finite(one) for one in self.logits)
@@ -68,7 +68,7 @@ class StoredLogits:
     path: Path
     shape: tuple[int, int, int]
     dtype: np.dtype
-    start: int
+    start: int | None
     kept: np.ndarray | None
     index: np.ndarray
     order: np.ndarray
@@ -95,7 +95,7 @@ class StoredLogits:
         if "part" in arrays:
             raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
         logits = check.field("logits", "f", (models, None, None), finite=False)
-        rows, classes = logits.shape[1:]
+        _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         norms = mean = tokens = at = None
         if "squared_norms" in arrays:
@@ -107,13 +107,13 @@ class StoredLogits:
         order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
         stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, order, y, norms, mean, tokens, at)
         # What a job wrote says so itself, which saves reading it all.
-        bad = int(arrays["not_finite"]) if trusted and "not_finite" in arrays else stored._count_not_finite()
+        bad = int(arrays["not_finite"]) if trusted else stored._count_not_finite()
         if bad:
             problem = f"has {bad} values that are NaN or infinite; what made it diverged"
             raise NotFiniteError(f"{path}: field 'logits' {problem}")
         if (np.diff(index[order]) == 0).any():
             check.fail("index", "names some samples twice")
-        if rows and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        if not np.isin(y, np.arange(classes)).all():
             check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
         if at is not None and (not np.isin(at, index).all() or len(np.unique(at)) != len(at)):
             check.fail("token_index", "names a sample twice, or one that index does not name")
@@ -137,9 +137,9 @@ class StoredLogits:
                 raw = file.read((int(run[-1]) + 1 - int(run[0])) * width)
                 return np.frombuffer(raw, self.dtype).reshape(-1, classes)[run - run[0]]
 
+            none = np.zeros((0, classes), self.dtype)
             for model in models:
-                found = [read(int(model), run) for run in runs] or [np.zeros((0, classes), self.dtype)]
-                own = np.concatenate(found) if len(found) > 1 else found[0]
+                own = np.concatenate([none, *(read(int(model), run) for run in runs)])
                 yield own if back is None else own[back]
 
     def _count_not_finite(self) -> int:
@@ -150,22 +150,22 @@ def _not_finite(values: np.ndarray) -> int:
     return values.size - int(np.isfinite(values).sum())
 
 
-def _contents(file: Blocks) -> tuple[dict[str, np.ndarray], int, np.ndarray | None]:
-    """All arrays of an ``.npz`` but the logits, for which one number stands in their shape; where they begin, and,
+def _contents(file: Blocks) -> tuple[dict[str, np.ndarray], int | None, np.ndarray | None]:
+    """All arrays of an ``.npz`` but the logits, for which one number stands in their shape; where they begin, or,
     if they do not lie there as they are, themselves."""
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files if name != "logits"}
         if "logits" not in archive.files:
-            return arrays, 0, None
+            return arrays, None, None
         member = archive.zip.getinfo("logits.npy")
         with archive.zip.open(member) as opened:
             version = np.lib.format.read_magic(opened)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = read(opened)
             header = opened.tell()
-        if member.compress_type != zipfile.ZIP_STORED or fortran or dtype.kind != "f" or len(shape) != 3:
+        if member.compress_type != zipfile.ZIP_STORED or fortran:
             arrays["logits"] = archive["logits"]
-            return arrays, 0, arrays["logits"]
+            return arrays, None, arrays["logits"]
         # A member lies behind 30 bytes, the last four of which are the lengths of its name and of what else is said.
         file.seek(member.header_offset + 26)
         names = sum(np.frombuffer(file.read(4), "<u2").tolist())

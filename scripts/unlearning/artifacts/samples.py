@@ -49,7 +49,7 @@ class Data:
         """Read and check. Raises ArtifactError that names the file and the field."""
         check = Check(path, read_arrays(path))
         x = check.field("x", "uif")
-        if x.ndim < 2 or len(x) == 0:
+        if x.ndim < 2 or not len(x):
             check.fail("x", f"has shape {x.shape} but must hold one row for each sample")
         n = len(x)
         y, part = check.field("y", "iu", (n,)), check.field("part", "iub", (n,))

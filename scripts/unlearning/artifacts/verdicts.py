@@ -47,7 +47,7 @@ def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
         for name in columns:
             if name not in _TEXT:
                 try:
-                    row[name] = float(row[name] or "nan")
+                    row[name] = float("nan" if row[name] == "" else row[name])
                 except (TypeError, ValueError):
                     problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
                     raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None

@@ -46,7 +46,7 @@ def score(logits, y, reference, options, rng):
     with seeded(int(rng.integers(2**31))):
         attack = fitted(known.value[rows], known.label[rows], known.member[rows], logits.shape[-1], options)
         value = signals.per_model(
-            lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True)[:, 0], logits, y
+            lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True).ravel(), logits, y
         )
     return value, value > 0.5
 
@@ -92,10 +92,10 @@ class Rows:
     """ART's data set of tensors x_1, x_2 and y, indexable by a list of rows."""
 
     def __init__(self, rows) -> None:
-        self.columns = rows.x_1, rows.x_2, rows.y
+        self.rows, self.columns = rows, (rows.x_1, rows.x_2, rows.y)
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.rows)
 
     def __getitem__(self, row: int) -> tuple:
         return tuple(column[row] for column in self.columns)

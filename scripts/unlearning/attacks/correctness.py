@@ -18,4 +18,4 @@ def score(logits, y, reference, options, rng):
 
 def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether the prediction (the first of the largest logits, as accuracy counts it) is ``y``, bool [n]."""
-    return logits.argmax(axis=-1) == y
+    return logits.argmax(axis=1) == y

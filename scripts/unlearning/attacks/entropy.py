@@ -20,4 +20,4 @@ def score(logits, y, reference, options, rng):
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; independent of the label."""
     log_p = signals.log_probabilities(logits)
-    return (np.exp(log_p) * log_p).sum(axis=-1)
+    return (np.exp(log_p) * log_p).sum(axis=1)

@@ -24,5 +24,5 @@ def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)
     terms = np.exp(log_p) * log_q
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)
-    np.put_along_axis(terms, y[:, None], true_class[:, None], axis=-1)
-    return -terms.sum(axis=-1)
+    np.put_along_axis(terms, y[:, None], true_class[:, None], axis=1)
+    return -terms.sum(axis=1)

@@ -57,11 +57,22 @@ def features(logits: np.ndarray, y: np.ndarray, labels: str) -> np.ndarray:
     Log-probabilities from the largest to the smallest, then phi, both cut at ``BOUND``, then the label
     one-hot if asked for.
     """
-    log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=-1)
+    log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=1)
     columns = [log_p, np.clip(signals.phi(logits, y), -BOUND, BOUND)[:, None]]
     if labels == "one_hot":
-        columns.append(np.eye(logits.shape[-1])[y])
+        columns.append(np.eye(logits.shape[1])[y])
     return np.concatenate(columns, axis=1)
+
+
+def leaf(rows: int) -> int:
+    """The fewest rows in a leaf of the forest: five, or one in 400."""
+    return max(5, rows // 400)
+
+
+def steps(rows: int) -> tuple[int, int]:
+    """Rows in a batch of the network and epochs: some 2000 steps, in 20 epochs at least and 200 at most."""
+    batch = min(256, rows)
+    return batch, min(max(2000 * batch // rows, 20), 200)
 
 
 def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int):
@@ -72,9 +83,8 @@ def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int):
     if classifier == "forest":
         from sklearn.ensemble import RandomForestClassifier
 
-        leaf = max(5, len(x) // 400)
         model = RandomForestClassifier(
-            n_estimators=50, max_depth=8, min_samples_leaf=leaf, max_samples=0.25, random_state=seed
+            n_estimators=50, max_depth=8, min_samples_leaf=leaf(len(x)), max_samples=0.25, random_state=seed
         ).fit(x, member, sample_weight=weight)
     else:
         from sklearn.exceptions import ConvergenceWarning
@@ -82,8 +92,7 @@ def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int):
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        batch = min(256, len(x))
-        epochs = int(np.clip(2000 * batch // len(x), 20, 200))  # some 2000 steps, whatever the number of rows
+        batch, epochs = steps(len(x))
         network = MLPClassifier((64,), batch_size=batch, max_iter=epochs, n_iter_no_change=epochs, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is fixed on purpose

@@ -82,10 +82,11 @@ class Fit:
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue
-                steppers[p].param_groups[0]["lr"] = optimisers[p].rate(epoch, self.epochs)
-                for _ in range(orders[p][0].steps):
+                steps = orders[p][0].steps
+                for step in range(steps):
                     if done == self.steps:
                         return
+                    steppers[p].param_groups[0]["lr"] = optimisers[p].rate(epoch, self.epochs, step, steps)
                     self._step(group, leaves, buffers, streams, readers[p], steppers[p], epoch)
                     done += 1
 

@@ -41,10 +41,12 @@ def run(fit: Fit) -> None:
         lanes = [Lane(fit, group) for group in groups[start : start + at_once]]
         for epoch in range(fit.epochs):
             for lane in lanes:
-                lane.begin(optimiser.rate(epoch, fit.epochs))
-            for step in range(lanes[0].order.steps):
+                lane.begin()
+            steps = lanes[0].order.steps
+            for step in range(steps):
+                rate = optimiser.rate(epoch, fit.epochs, step, steps)
                 for lane in lanes:
-                    lane.advance(step)
+                    lane.advance(step, rate)
         for lane in lanes:
             lane.finish()
 
@@ -60,6 +62,7 @@ class Lane:
         on_gpu = torch.device(device).type == "cuda"
         # The GPU's kernel takes a float32 rate only.
         self.rate = torch.zeros((), device=device, dtype=torch.float32 if on_gpu else torch.float64)
+        self.set_to: float | None = None
         self.optimiser = RecordedSGD(
             [v for v in self.leaves.values() if v.requires_grad], self.rate,
             momentum=optimiser.momentum, weight_decay=optimiser.weight_decay,
@@ -76,17 +79,19 @@ class Lane:
         if on_gpu:
             self.queue.wait_stream(torch.cuda.current_stream())
 
-    def begin(self, rate: float) -> None:
-        """Draw the order of the next epoch and set its learning rate."""
+    def begin(self) -> None:
+        """Draw the order of the next epoch."""
         with self._queued():
-            self.rate.fill_(rate)
             self.index, self.shifts = self.order.whole()
 
-    def advance(self, step: int) -> None:
-        """Train on the next batch: by the recorded step if the batch is full."""
+    def advance(self, step: int, rate: float) -> None:
+        """Train on the next batch at the learning rate ``rate``: by the recorded step if the batch is full."""
         size = self.order.batch_size
         part = slice(step * size, (step + 1) * size)
         with self._queued():
+            if rate != self.set_to:
+                self.rate.fill_(rate)
+                self.set_to = rate
             rows, jitter = self.index[:, part], None if self.shifts is None else self.shifts[:, part]
             if rows.shape[1] < size:
                 self.step(rows, jitter)

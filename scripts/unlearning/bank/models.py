@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning.bank import curvature
-from unlearning.bank.engine import Serial, Stacked, State, choose, forward_one, repeatable
+from unlearning.bank.engine import Serial, Stacked, State, choose, forward_one, images_last, repeatable
 from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Batch, Rows, crop_and_flip
 
@@ -114,18 +114,20 @@ class Models:
         """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
         Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
-        once; by default so many that a language model's vocabulary fits for each token.
+        once; by default so many that a language model's vocabulary fits for each token, and on a CPU so few images that
+        what layers hand on stays in its caches (twice as fast with a small residual network).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
-            chunk = max(1, min(2048, 2**21 // tokens))
+            few = self.x.ndim == 4 and torch.device(self.device).type == "cpu"
+            chunk = max(1, min(64 if few else 2048, 2**21 // tokens))
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
         out = []
         for model in range(len(self)):
             parameters, buffers = self.state(model)
             parts = [
-                forward_one(self.model, parameters, buffers, self.scaled(self.x[part.to(self.device)]))
+                forward_one(self.model, parameters, buffers, images_last(self.scaled(self.x[part.to(self.device)])))
                 for part in rows.split(chunk)
             ]
             out.append(torch.cat(parts).float().cpu().numpy())

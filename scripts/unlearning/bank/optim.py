@@ -9,20 +9,24 @@ from unlearning.plugins.settings import Rate, Settings
 
 
 class Optimiser(Settings):
-    """Optimiser and learning rate. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, or ×``lr_decay`` at
-    each of the ``milestones`` (0-based epochs)."""
+    """Optimiser and learning rate. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, ×``lr_decay`` at
+    each of the ``milestones`` (0-based epochs), or one_cycle: from 0 to 1 during the first quarter of all steps and
+    back to 0 during the others, in straight lines (Smith & Topin 2017)."""
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
     lr: Rate = 0.1
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
     batch_size: int = Field(64, ge=1)
-    schedule: Literal["constant", "cosine", "multistep"] = "constant"
+    schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
     milestones: tuple[int, ...] = ()
     lr_decay: float = Field(0.1, gt=0)
 
-    def rate(self, epoch: int, epochs: int) -> float:
-        """Learning rate of 0-based ``epoch``; the schedule moves once per epoch."""
+    def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
+        """Learning rate of the 0-based ``step`` of 0-based ``epoch``; only one_cycle moves within an epoch."""
+        if self.schedule == "one_cycle":
+            done = (epoch + (step + 0.5) / steps) / epochs
+            return self.lr * min(done / 0.25, (1 - done) / 0.75)
         if self.schedule == "cosine":
             return self.lr * (1 + math.cos(math.pi * epoch / epochs)) / 2
         if self.schedule == "multistep":

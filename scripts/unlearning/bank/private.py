@@ -123,7 +123,7 @@ def _train_one(
     optimiser.attach_step_hook(accountant.get_optimizer_hook_fn(1 / per_epoch))
     criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
     for step, (x, labels) in enumerate(batches(bank, m, rows, recipe)):
-        optimiser.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs)
+        optimiser.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs, step % per_epoch, per_epoch)
         if len(x):
             criterion(model(x), labels).backward()
         else:  # Poisson sampling may draw no sample: the step is noise only.

@@ -20,7 +20,7 @@ def reading(bank: Bank) -> str | None:
 
 def labels(batch: Batch) -> Tensor:
     """What should have been said: int64 [n, b, tokens], or [n, b] where there are no tokens."""
-    return batch.labels if batch.reading is None else batch.x[..., 1:].where(batch.x[..., 1:] >= 0, 0).long()
+    return batch.labels if batch.reading is None else batch.x[..., 1:].clamp(min=0).long()
 
 
 def averaged(values: Tensor, batch: Batch) -> Tensor:

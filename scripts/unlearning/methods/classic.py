@@ -84,7 +84,9 @@ def loader(bank: Bank, model: int, rows: Rows, batch_size: int, seed: int) -> Da
     index = torch.from_numpy(rows.index[model])
     batch = bank.read([model], index.unsqueeze(0))
     order = torch.Generator().manual_seed(seed)
-    return DataLoader(TensorDataset(batch.x[0], batch.labels[0]), batch_size, shuffle=True, generator=order)
+    return DataLoader(
+        TensorDataset(batch.x.squeeze(0), batch.labels.squeeze(0)), batch_size, shuffle=True, generator=order
+    )
 
 
 @contextmanager

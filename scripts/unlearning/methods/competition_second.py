@@ -47,7 +47,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         if name not in cold:
             return value
         # He initialisation for ReLU by fan-out: outputs times the kernel's area.
-        fan_out = value.shape[1] * value[0, 0, 0].numel()
+        fan_out = value.shape[1] * value.shape[3:].numel()
         return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
     bank.edit(restarted)

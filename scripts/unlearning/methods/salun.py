@@ -45,5 +45,5 @@ def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     chosen = torch.zeros_like(flat, dtype=torch.bool)
     chosen.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
-    parts = chosen.split([g[0].numel() for g in gradient.values()], 1)
+    parts = chosen.split([g.shape[1:].numel() for g in gradient.values()], 1)
     return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}

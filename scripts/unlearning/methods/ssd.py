@@ -33,7 +33,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     lost = importance(forget.sample(len(forget), bank.seeds, "ssd/forget"))
 
     def dampened(name: str, value: torch.Tensor) -> torch.Tensor:
-        factor = torch.where(total[name] > 0, options.lam * total[name] / lost[name], 0).clamp(max=1)
+        factor = (options.lam * total[name] / lost[name]).clamp(max=1)  # NaN only where nothing is lost
         return torch.where(lost[name] > options.a * total[name], value * factor, value)
 
     bank.edit(dampened)

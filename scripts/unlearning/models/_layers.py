@@ -21,6 +21,27 @@ class Standardise(nn.Module):
         return (x - self.mean) / self.std
 
 
+class PatchWhitening(nn.Module):
+    """2 × 2 patches of x [n, c, h, w] in uncorrelated coordinates of variance 1, and their negatives:
+    [n, 8 c, h − 1, w − 1].
+
+    For a stationary Markov field in which neighbouring pixels correlate by ``pixels`` and channels by ``colours``; in
+    CIFAR-10 these are .93 and .87 on average. The filters are not part of the state.
+    """
+
+    def __init__(self, channels: int, pixels: float = 0.95, colours: float = 0.9) -> None:
+        super().__init__()
+        self.channels = 8 * channels
+        line = torch.tensor([[1, pixels], [pixels, 1]], dtype=torch.float64)
+        between = torch.full((channels, channels), colours, dtype=torch.float64).fill_diagonal_(1)
+        variances, directions = torch.linalg.eigh(torch.kron(between, torch.kron(line, line)))
+        filters = (directions / variances.sqrt()).T.reshape(-1, channels, 2, 2).float()
+        self.register_buffer("filters", torch.cat([filters, -filters]), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.conv2d(x, self.filters)
+
+
 def standardise(options: ImageOptions, shape: tuple[int, ...]) -> Standardise:
     """The first layer for images of ``shape``. Raises ValueError for other samples or another number of channels."""
     if len(shape) != 3:

@@ -92,9 +92,8 @@ def populations(options: Options, method: str, named: list[str]) -> dict[str, Lo
     """
     root = Path(options.path)
     own = [name for name in named if name not in YARDSTICKS]
-    base = {name: root / name for name in own}
-    if len(own) == 1 and not (root / own[0] / "target").is_dir():
-        base = {own[0]: root}
+    alone = len(own) == 1
+    base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in own}
     # Where several methods are compared, their models are the same but for what the method did.
     first = base[own[0]] if own else root
     shared = {}

@@ -145,7 +145,7 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
     return chosen
 
 
-def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int = 0) -> np.ndarray:
+def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
     """Roles of ``n`` samples of one kind in the three models of a block, int64 [3, n].
 
     All models have equally many samples in a role. A quarter of the canaries moves on by one pattern per block.

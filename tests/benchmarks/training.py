@@ -1,7 +1,7 @@
-"""Models per hour on a GPU: an ordinary loop against the bank, in one run, beside what the card can do at all.
+"""Models per hour: an ordinary loop against the bank, in one run, beside what the device can do at all.
 
-    python tests/benchmarks/gpu.py --data data [--network resnet18] [--epochs 50] [--models 8] [--in-flight 1 2 4 8]
-                                    [--compile] [--accuracy]
+    python tests/benchmarks/training.py --data data [--network resnet18] [--epochs 50] [--models 8]
+                                        [--in-flight 1 2 4 8] [--compile] [--accuracy]
 
 Both ways train on random halves of CIFAR-10 (25,000 images) with batches of 128, SGD .1/.9/5e-4, a cosine
 schedule, random crops and flips. The ordinary way is torchvision's ResNet-18 in its CIFAR form (or our ResNet-20),
@@ -10,7 +10,10 @@ alike, so it runs ``--ordinary-epochs`` of them unless ``--accuracy`` asks for w
 large matrix product in bfloat16 on random numbers. Prints models per hour, TFLOP/s by the operations of the
 network's convolutions and linear layers (three times those of the forward pass), the share of the ceiling and the
 test accuracy. With ``--compile`` the bank is measured a second time with networks that torch's compiler has fused;
-no study does this yet. ``--device cpu --samples 128 --epochs 1 --network resnet20`` tries the script without a GPU.
+no study does this yet.
+
+``--device cpu --in-flight 1`` measures one core, in seconds of computing, those of the workers included, so that what
+else runs on the machine counts little: compare ``--network resnet20`` with ``airbench``, and ``--precision``.
 """
 
 import argparse
@@ -31,10 +34,11 @@ from unlearning.bank.bank import Bank
 from unlearning.bank.engine import Serial, State, forward_one, images_last
 from unlearning.bank.recipe import Recipe
 from unlearning.bank.streams import Rows, Stream
+from unlearning.models._layers import Standardise
 from unlearning.plugins import registry
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-NETWORKS = {"resnet18": ("resnet18", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
+NETWORKS = {"resnet18": ("resnet18", {}), "airbench": ("airbench", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
 
 
 class Images(Dataset):
@@ -77,7 +81,9 @@ def usual(name: str) -> nn.Module:
     """What people train: torchvision's ResNet-18 with a 3 × 3 stem and no pooling; there is no ResNet-20 in it."""
     if name != "resnet18":
         model = network(name)
-        model.standardise = nn.Identity()  # the loader standardises
+        for part, layer in list(model.named_children()):
+            if isinstance(layer, Standardise):
+                setattr(model, part, nn.Identity())  # the loader standardises
         return model
     from torchvision.models import resnet18
 
@@ -87,9 +93,11 @@ def usual(name: str) -> nn.Module:
 
 
 def settled(device: str) -> float:
-    """The time, once the device has done all it was asked for."""
-    if device == "cuda":
-        torch.cuda.synchronize()
+    """The time, once the device has done all it was asked for; of a processor, seconds of computing, with those of the
+    workers that have ended."""
+    if device == "cpu":
+        return time.process_time() + sum(os.times()[2:4])
+    torch.cuda.synchronize()
     return time.perf_counter()
 
 
@@ -190,6 +198,8 @@ def main() -> None:
     recipe = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, schedule="cosine", batch_size=128, epochs=a.epochs,
                     augment="crop_flip", precision=a.precision)  # fmt: skip
     rows = halves(a.models, len(data[1]), a.samples)
+    if a.device == "cpu":
+        torch.set_num_threads(1)
     top, work = ceiling(a.device), operations(a.network) * a.samples * a.epochs
     print(f"{a.network}, {a.epochs} epochs of {a.samples} images: {work / 1e15:.3g} PFLOP per model")
     print(f"ceiling: {top:.3g} TFLOP/s, {work / top / 1e12:.1f} s per model")

@@ -1,0 +1,96 @@
+"""The file of contributions: what stands for what is not given, and what is refused."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from unlearning.artifacts import contributions as added
+from unlearning.artifacts.contributions import Contribution, Standard
+from unlearning.artifacts.files import ArtifactError
+
+STANDARD = Standard(0.5, -1, "auc", scale="ratio", deciding=False, far=False, units="forks", narrows=False,
+                    chance=added.OF_RETRAINED)  # fmt: skip
+ONE = Contribution(
+    ("a", "b"), np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(2, 3, 2),
+    np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([4, 2, 9, 7]), STANDARD,
+)  # fmt: skip
+
+
+def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise():
+    assert asdict(Standard(0.0, 1, "auc")) == {
+        "ideal": 0.0, "near": 1, "margin": "auc", "scale": "difference", "deciding": True, "far": True,
+        "units": "blocks", "narrows": True, "chance": "itself",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", chance="samples")])
+def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
+    written = {"one": replace(ONE, standard=standard), "two": ONE}
+    added.write(tmp_path / "a.npz", written)
+    found = added.read(tmp_path / "a.npz")
+    assert list(found) == ["one", "two"]
+    for name, one in found.items():
+        for field, value in vars(written[name]).items():
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(getattr(one, field), value, strict=True)
+            else:
+                assert getattr(one, field) == value
+
+
+def test_contributions_are_alike_where_attacks_models_and_samples_are_the_same():
+    assert ONE.alike(replace(ONE, value=-ONE.value, standard=Standard(0.0, 1, "x")))
+    for change in (
+        {"names": ("a", "c")}, {"names": ("a", "a")}, {"unit": ONE.unit[::-1]}, {"split": ONE.split + 1},
+        {"index": ONE.index[::-1]},
+    ):  # fmt: skip
+        other = replace(ONE, **change)
+        assert not ONE.alike(other)
+        assert not other.alike(ONE)
+
+
+def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given():
+    one = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD)
+    assert one.names == ("",)
+    assert one.value.tolist() == [[0.0, 1.0, 2.0]]
+    assert (one.influence.shape, one.imagined.shape) == ((1, 3, 0), (1, 3, 0))
+    assert (one.unit.tolist(), one.split.tolist(), one.index.tolist()) == ([1, 1, 2], [0, 0, 0], [])
+    influence, imagined = np.arange(6.0).reshape(3, 2), np.arange(12.0).reshape(3, 4)
+    one = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, split=[0, 1, 0],
+                       imagined=imagined)  # fmt: skip
+    np.testing.assert_array_equal(one.influence, influence[None])
+    np.testing.assert_array_equal(one.imagined, imagined[None])
+    assert (one.split.tolist(), one.index.tolist()) == ([0, 1, 0], [0, 1])
+    named = added.single(value=np.arange(3.0), influence=influence, unit=[1, 1, 2], standard=STANDARD, index=[8, 5])
+    assert named.index.tolist() == [8, 5]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"value": ONE.value[:, :2]}, r"'x.influence' has shape \(2, 3, 4\), expected \(2, 2, 4\)"),
+        ({"value": ONE.value[:1]}, r"'x.value' has shape \(1, 3\), expected \(2, any\)"),
+        ({"imagined": ONE.imagined[:, :1]}, r"'x.imagined' has shape \(2, 1, 2\), expected \(2, 3, any\)"),
+        ({"split": ONE.split[:1]}, r"'x.split' has shape \(1,\), expected \(3\)"),
+        ({"index": ONE.index[:3]}, r"'x.influence' has shape \(2, 3, 4\), expected \(2, 3, 3\)"),
+        (
+            {"value": ONE.value[:, :0], "influence": ONE.influence[:, :0], "imagined": ONE.imagined[:, :0],
+             "unit": ONE.unit[:0], "split": ONE.split[:0]},
+            r"'x.value' has shape \(2, 0\), but needs a number and a model at least",
+        ),
+        (
+            {"names": (), "value": ONE.value[:0], "influence": ONE.influence[:0], "imagined": ONE.imagined[:0]},
+            r"'x.value' has shape \(0, 3\), but needs a number and a model at least",
+        ),
+        *[
+            ({"standard": replace(STANDARD, near=near)}, f"'x.near' is {near}, but must be 1 or -1")
+            for near in (0, 2, -2)
+        ],
+        ({"standard": replace(STANDARD, scale="x")}, "'x.scale' is 'x', but must be one of difference, ratio, log"),
+        ({"standard": replace(STANDARD, chance="x")}, "'x.chance' is 'x', but must be one of samples, ret"),
+    ],
+)  # fmt: skip
+def test_a_contribution_that_breaks_its_promise_is_told(tmp_path, change, problem):
+    added.write(tmp_path / "a.npz", {"x": replace(ONE, **change)})
+    with pytest.raises(ArtifactError, match=f"a.npz: field {problem}"):
+        added.read(tmp_path / "a.npz")

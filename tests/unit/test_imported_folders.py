@@ -1,0 +1,123 @@
+"""The folders of a user's logits: who plays which part, which files are lent, and what is missing."""
+
+import pytest
+
+from external_cases import GOOD, save
+from unlearning.protocols import external
+
+EVERY = ("target", "shadow", "original", "retrain", "retrain_control", "shadow_original")
+
+
+def options(path):
+    return external.Options(path=str(path))
+
+
+def kinds(path, method, named=("mine",)):
+    """Which folder's models play each part."""
+    found = external.populations(options(path), method, external.methods(options(path), list(named)))
+    return {part: folder.kind for part, folder in found.items()}
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A folder with every population, each with files of its own."""
+    for name in EVERY:
+        save(tmp_path / name, **GOOD)
+    return tmp_path
+
+
+def test_nothing_is_drawn(whole):
+    assert external.blocks(options(whole)) == {}
+    with pytest.raises(ValueError, match="protocol external draws no memberships; they lie beside the logits"):
+        external.draw(0, "target", None, options(whole), 0)
+
+
+def test_yardsticks_stand_around_the_methods_of_a_study(whole):
+    assert external.methods(options(whole), ["mine"]) == ["none", "mine", "retrain", "retrain_control"]
+    assert external.methods(options(whole), ["retrain", "mine"]) == ["none", "mine", "retrain", "retrain_control"]
+    (whole / "retrain" / "logits.npy").unlink()
+    (whole / "original" / "logits.npy").unlink()
+    assert external.methods(options(whole), ["mine"]) == ["mine", "retrain_control"]
+
+
+def test_every_population_plays_its_part(whole):
+    shared = {name: name for name in ("original", "retrain", "retrain_control", "shadow_original")}
+    assert kinds(whole, "mine") == {"target": "target", "shadow": "shadow", **shared}
+    assert kinds(whole, "none") == {**shared, "target": "original", "shadow": "shadow_original"}
+    assert kinds(whole, "retrain") == {
+        "target": "retrain", "retrain": "retrain_control", "shadow_original": "shadow_original"
+    }  # fmt: skip
+    assert kinds(whole, "retrain_control") == {
+        "target": "retrain_control", "retrain": "retrain", "shadow_original": "shadow_original"
+    }  # fmt: skip
+    for name in ("shadow", "shadow_original", "retrain_control"):
+        (whole / name / "logits.npy").unlink()
+        if name == "shadow":
+            with pytest.raises(ValueError, match=r"shadow/logits\.npy: this file is missing"):
+                kinds(whole, "mine")
+            (whole / name).rename(whole.parent / "gone")
+    assert kinds(whole, "mine") == {"target": "target", "original": "original", "retrain": "retrain"}
+    assert kinds(whole, "none") == {"target": "original", "original": "original", "retrain": "retrain"}
+    assert kinds(whole, "retrain") == {"target": "retrain"}
+
+
+@pytest.mark.parametrize("name", ["original", "shadow", "target", "shadow_original"])
+def test_a_population_is_no_name_of_a_method(whole, name):
+    with pytest.raises(ValueError, match=f"/{name}: {name} is a population, not a method; give the method another"):
+        external.methods(options(whole), ["mine", name])
+
+
+def test_the_folder_that_lacks_its_target_is_named(tmp_path):
+    save(tmp_path / "target", **GOOD)
+    save(tmp_path / "one" / "target", **GOOD)
+    assert external.methods(options(tmp_path), ["any"]) == ["any"]
+    with pytest.raises(
+        ValueError, match=r"/two/target: there is no such folder; it must hold logits\.npy of the models"
+    ):
+        external.methods(options(tmp_path), ["one", "two"])
+    (tmp_path / "target").rename(tmp_path / "aside")
+    with pytest.raises(ValueError, match=f"^{tmp_path}/target: there is no such folder"):
+        external.methods(options(tmp_path), ["any"])
+    with pytest.raises(
+        ValueError, match="nowhere: there is no such folder; give one relative to the working directory"
+    ):
+        external.methods(options("nowhere"), ["any"])
+
+
+def test_the_first_method_lends_its_memberships_to_shared_populations(tmp_path):
+    for name in ("one", "two"):
+        save(tmp_path / name / "target", **GOOD)
+        save(tmp_path / name / "shadow", **GOOD)
+    save(tmp_path / "retrain", logits=GOOD["logits"], labels=GOOD["labels"])
+    save(tmp_path / "shadow_original", logits=GOOD["logits"], labels=GOOD["labels"])
+    for method in ("one", "two"):
+        found = external.populations(options(tmp_path), method, ["one", "two", "retrain"])
+        assert found["target"].files["train"] == tmp_path / method / "target" / "train.npy"
+        assert found["retrain"].files["train"] == tmp_path / "one" / "target" / "train.npy"
+        assert found["shadow_original"].files["train"] == tmp_path / "one" / "shadow" / "train.npy"
+    save(tmp_path / "one", train=GOOD["train"])
+    save(tmp_path, forget=GOOD["forget"])
+    found = external.populations(options(tmp_path), "two", ["one", "two", "retrain"])["retrain"].files
+    assert (found["train"], found["forget"]) == (tmp_path / "one" / "train.npy", tmp_path / "forget.npy")
+    assert set(found) == set(GOOD)
+
+
+def test_shadow_models_need_a_folder_of_files_of_their_own(tmp_path):
+    """What the audited models forgot says nothing of the adversary's; before unlearning theirs forgot nothing yet."""
+    save(tmp_path / "target", **GOOD)
+    save(tmp_path, forget=GOOD["forget"], labels=GOOD["labels"])
+    save(tmp_path / "shadow_original", logits=GOOD["logits"], train=GOOD["train"])
+    found = external.populations(options(tmp_path), "mine", ["mine"])["shadow_original"].files
+    assert set(found) == {"logits", "labels", "train"}
+    save(tmp_path / "shadow", logits=GOOD["logits"], train=GOOD["train"])
+    with pytest.raises(ValueError, match=r"/shadow/forget\.npy: this file is missing; save it with numpy\.save"):
+        external.populations(options(tmp_path), "mine", ["mine"])
+
+
+@pytest.mark.parametrize("name", ["train", "heldout"])
+def test_one_of_what_was_seen_and_what_was_not_must_be_there(tmp_path, name):
+    save(tmp_path / "target", **{name: GOOD["train"]}, **{k: v for k, v in GOOD.items() if k != "train"})
+    assert name in external.populations(options(tmp_path), "mine", ["mine"])["target"].files
+    (tmp_path / "target" / f"{name}.npy").unlink()
+    with pytest.raises(ValueError, match=r"/target/train\.npy: this file is missing, and so is heldout\.npy; one of"):
+        external.populations(options(tmp_path), "mine", ["mine"])

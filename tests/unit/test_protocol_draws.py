@@ -1,0 +1,146 @@
+"""What a seed draws is a part of the contract: other draws would rename nothing and change every result."""
+
+import hashlib
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from protocol_cases import options_of, samples
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.selection import Selection
+from unlearning.plugins import registry
+from unlearning.protocols import lira_selection, one_run, ruli, swap
+
+#: Protocol, population and options → the first digits of the SHA-256 of three blocks.
+DRAWN = {
+    ("competition", "models", ("originals", "one"), ("models_per_block", 3)): "6a1e6212e8bbf81b",
+    ("competition", "models", ("originals", "many"), ("models_per_block", 3)): "ff1ea85e68799a60",
+    ("efficacy", "seeds", ("fraction", 0.3), ("models_per_block", 3)): "e5dbdca1f8101da6",
+    ("interclass_confusion", "confusions", ("classes", (3, 8)), ("share", 0.3)): "8e1d97f696b8b126",
+    ("interclass_confusion", "confusions", ("classes", (1, 0)), ("models", 2)): "8389ee09cb38d2a0",
+    ("lira_selection", "pairs"): "784d5c27345829be",
+    ("one_run", "models", ("canaries", 9), ("requests", 3)): "4c581124430af1a2",
+    ("one_run", "models", ("canaries", 9), ("requests", 1)): "a827d6a959e3fc0e",
+    ("one_run", "models", ("canaries", 10), ("memorised", "most"), ("select_from", "x")): "e51a527e5c85810a",
+    ("random_splits", "pairs", ("models_per_split", 2), ("shadow_models_per_split", 2)): "71413ebefa4eed3d",
+    ("ruli", "targets", ("target_set", "random"), ("target_size", 15)): "e001afa33702cabe",
+    ("ruli", "shadows", ("target_set", "vulnerable_and_protected"), ("target_size", 15)): "f34c13fc4419698c",
+    ("ruli", "shadows", ("target_set", "canary"), ("target_size", 12), ("attack_size", 60)): "29d37c5d386ea2cc",
+    ("ruli", "targets", ("target_set", "class"), ("target_class", 4), ("target_size", 12)): "7b3840af8372e4bf",
+    ("swap", "pairs", ("alpha", 0.25), ("models_per_split", 2), ("requests", 2)): "d0e40cb87e92150e",
+    ("swap", "pairs", ("alpha", 0.3), ("requests", 1), ("classes", (2, 7))): "66716d9441237bda",
+    ("swap", "pairs", ("alpha", 0.1), ("memorised", "least"), ("select_from", "x")): "4f62e9cb05249ce8",
+}  # fmt: skip
+
+
+def chosen(count: int) -> Selection:
+    """Every third sample is vulnerable, every third protected, and the later ones are memorised more."""
+    third = np.arange(count) % 3
+    return Selection(third == 0, third == 1, np.arange(count) / count)
+
+
+def digest(members: list[Membership]) -> str:
+    """Of everything that a file of these memberships would hold."""
+    found = hashlib.sha256()
+    for member in members:
+        for field in fields(member):
+            value = getattr(member, field.name)
+            if value is not None:
+                found.update(
+                    f"{field.name} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes()
+                )
+    return found.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("asked", DRAWN, ids=lambda asked: "-".join(str(part) for part in asked))
+def test_draws_are_the_same_in_every_version(asked):
+    name, population, *options = asked
+    data, module = samples(n=201), registry.load("protocols", name)
+    more = [chosen(len(data.y))] if hasattr(module, "selects_from") else []
+    members = [
+        module.draw(block, population, data, options_of(name, **dict(options)), 11, *more) for block in (0, 1, 5)
+    ]
+    assert digest(members) == DRAWN[asked]
+
+
+# ---------------------------------------------------------------- at the edge of what fits
+
+
+def test_as_many_canaries_as_the_classes_have_and_not_one_more():
+    data = samples()
+    fits = options_of("one_run", canaries=10, classes=[3])
+    assert one_run.draw(0, "models", data, fits, 0).forget.sum() == 10
+    with pytest.raises(ValueError, match=r"canaries=11 pairs take 22 of 20 training samples of the classes \[3\] and"):
+        one_run.draw(0, "models", data, options_of("one_run", canaries=11, classes=[3]), 0)
+    assert one_run.draw(0, "models", data, options_of("one_run", canaries=99), 0).retain.sum() == 2
+
+
+def test_two_samples_are_two_halves_and_one_is_none():
+    data = samples(n=2)
+    assert lira_selection.draw(0, "pairs", data, lira_selection.Options(), 0).train.sum(1).tolist() == [1, 1]
+    with pytest.raises(ValueError, match="random halves need two training samples, the data have 1; use more data"):
+        lira_selection.draw(0, "pairs", samples(n=1), lira_selection.Options(), 0)
+
+
+def test_a_target_set_may_be_all_of_its_kind():
+    data, options = samples(n=120), {"target_set": "class", "target_class": 4, "attack_size": 9}
+    (found,) = ruli.targets(data, ruli.Options(target_size=12, **options), 0)
+    assert sorted(found) == np.flatnonzero((data.y == 4) & (data.part == 0)).tolist()
+    with pytest.raises(ValueError, match=r"^target_size=15 is more than the 12 training samples of class 4; lower it$"):
+        ruli.targets(data, ruli.Options(target_size=15, **options), 0)
+    with pytest.raises(ValueError, match=r"samples of kind 'protected'; lower it, or select more samples$"):
+        ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, chosen(160))
+
+
+def test_sets_of_twelve_are_asked_of_canaries_only():
+    assert [ruli.Options(target_set=name, target_size=63).target_size for name in ruli.KINDS if name != "canary"] == [
+        63
+    ] * 5
+
+
+def test_a_forget_set_is_filled_with_all_that_may_fill_it_and_no_more():
+    """Of 10 samples that joined 6 are not vulnerable: 6 canaries at one half take all of them."""
+    joined, options = np.arange(10), ruli.Options(target_set="canary", target_size=12, canary_rate=0.5)
+    assert ruli._fillers(joined, 6, options, chosen(10)).tolist() == [1, 2, 4, 5, 7, 8]
+    with pytest.raises(
+        ValueError, match=r"canary_rate=0\.5 asks to forget 7 other samples with 7 canaries, but a model has 6"
+    ):
+        ruli._fillers(joined, 7, options, chosen(10))
+
+
+@pytest.mark.parametrize(("alpha", "kept"), [(1 / 19, False), (0.04, True)])
+def test_where_all_of_a_class_are_asked_for_none_of_it_is_kept(alpha, kept):
+    """A half has 100 samples, ten of class 3; 1/19 of what is left without T are 5, all of the class with T. Two
+    requests of equal size take 4 of them."""
+    data = samples()
+    options = options_of("swap", alpha=alpha, classes=[3], requests=2)
+    member = swap.draw(0, "pairs", data, options, 0)
+    assert set(member.forget.sum(1)) == {4 if alpha > 0.05 else 2}
+    assert (data.y[member.retain.any(0)] == 3).any() == kept
+
+
+def test_a_confusion_of_a_single_sample_is_one():
+    module = registry.load("protocols", "interclass_confusion")
+    for classes in ((0, 1), (9, 2)):
+        member = module.draw(0, "confusions", samples(), module.Options(classes=classes, share=0.05), 0)
+        assert member.forget.sum(1).tolist() == [2] * 3
+
+
+def test_a_share_of_a_single_sample_is_one():
+    for name, options in (("competition", {"share": 0.005}), ("efficacy", {"fraction": 0.05})):
+        module = registry.load("protocols", name)
+        member = module.draw(0, "models", samples(), module.Options(**options), 0)
+        assert set(member.forget.sum(1)) == {1}
+
+
+# ---------------------------------------------------------------- what a protocol says of itself
+
+
+def test_what_is_done_with_the_models_of_a_protocol():
+    """Games are attacked; a class is forgotten by models whose gradients are read; random halves forget nothing."""
+    records = {name: registry.protocol(name) for name in registry.names("protocols")}
+    assert {name for name, record in records.items() if record.attacked} == {"external", "random_splits", "swap"}
+    assert {name for name, record in records.items() if record.own_rows} == {"efficacy"}
+    assert {name for name, record in records.items() if record.gradients} == {"efficacy"}
+    assert {name for name, record in records.items() if not record.forgets} == {"lira_selection"}

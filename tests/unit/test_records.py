@@ -1,0 +1,171 @@
+"""Small artifacts: read as they were written, refused by field where they break a promise, and never changed."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+from unlearning import artifacts
+from unlearning.artifacts import verdicts, views
+from unlearning.artifacts.arrays import ArtifactError, Membership
+from unlearning.artifacts.files import FailedError, write_arrays
+from unlearning.artifacts.generations import Generations, asked
+from unlearning.artifacts.relearned import Relearned
+from unlearning.artifacts.selection import Selection
+
+SELECTION = {"vulnerable": np.array([True, False, False]), "protected": np.array([False, False, True]),
+             "ratio": np.array([1.5, 0.0, -2.0])}  # fmt: skip
+RELEARNED = {"steps": np.array([0, 1, 4]), "phi": np.arange(12, dtype=np.float32).reshape(2, 3, 2),
+             "right": np.arange(12).reshape(2, 3, 2) % 2 == 0, "taught": np.array([[True, False], [False, True]]),
+             "index": np.array([7, 5])}  # fmt: skip
+GENERATIONS = {"tokens": np.array([[[3, 4], [5, -1]], [[1, -1], [-1, -1]]], np.int32),
+               "index": np.array([[0, 9, -1], [0, -1, -1]])[:, :2]}  # fmt: skip
+KINDS = {"selection": (Selection, SELECTION), "relearned": (Relearned, RELEARNED),
+         "generations": (Generations, GENERATIONS)}  # fmt: skip
+
+
+def read(kind, path):
+    return Selection.read(path, 3) if kind == "selection" else KINDS[kind][0].read(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_written_is_read(tmp_path, kind):
+    cls, arrays = KINDS[kind]
+    cls(**arrays).write(tmp_path / "a.npz")
+    found = read(kind, tmp_path / "a.npz")
+    for name, value in arrays.items():
+        np.testing.assert_array_equal(getattr(found, name), value, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "problem"),
+    [
+        ("selection", "vulnerable", np.array([True, False, True]), "'protected' holds samples that are vulnerable"),
+        ("selection", "ratio", np.zeros(2), r"'ratio' has shape \(2,\), expected \(3\)"),
+        ("selection", "protected", np.zeros(3, int), "'protected' has dtype int64"),
+        ("relearned", "steps", np.array([1, 2, 4]), "'steps' must rise from 0"),
+        ("relearned", "steps", np.array([-1, 0, 4]), "'steps' must rise from 0"),
+        ("relearned", "steps", np.array([0, 4, 4]), "'steps' must rise from 0"),
+        ("relearned", "steps", np.array([0, 1]), r"'phi' has shape \(2, 3, 2\), expected \(any, 2, any\)"),
+        ("relearned", "right", np.zeros((2, 3, 1), bool), r"'right' has shape \(2, 3, 1\), expected \(2, 3, 2\)"),
+        ("relearned", "taught", np.zeros((3, 2), bool), r"'taught' has shape \(3, 2\), expected \(2, 2\)"),
+        ("relearned", "taught", np.zeros((2, 3), bool), r"'taught' has shape \(2, 3\), expected \(2, 2\)"),
+        ("relearned", "index", np.arange(3), r"'index' has shape \(3,\), expected \(2\)"),
+        ("generations", "index", np.array([[0, 1], [0, 0]]), "'index' names a sample twice for one model"),
+        ("generations", "tokens", np.zeros((2, 3, 4), int), r"'tokens' has shape \(2, 3, 4\), expected \(2, 2, any\)"),
+    ],
+)
+def test_a_broken_promise_is_told_by_field(tmp_path, kind, field, value, problem):
+    write_arrays(tmp_path / "a.npz", **{**KINDS[kind][1], field: value})
+    with pytest.raises(ArtifactError, match=f"a.npz: field {problem}"):
+        read(kind, tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("kind", ["relearned", "generations"])
+def test_models_that_were_never_made_are_a_result(tmp_path, kind):
+    cls, arrays = KINDS[kind]
+    cls(**arrays).write_failure(tmp_path / "a.npz", "it diverged")
+    with pytest.raises(FailedError, match=r"^it diverged$") as error:
+        cls.read(tmp_path / "a.npz")
+    assert error.value.part == "method"
+
+
+def test_what_was_read_cannot_be_changed():
+    """Files of one case are read once and shared by all that ask: none of them may be edited in place."""
+    records = {
+        one
+        for module in pkgutil.iter_modules(artifacts.__path__)
+        for one in vars(importlib.import_module(f"{artifacts.__name__}.{module.name}")).values()
+        if inspect.isclass(one) and one.__module__.startswith(artifacts.__name__) and dataclasses.is_dataclass(one)
+    }
+    assert {Membership, Selection, Relearned, Generations} <= records
+    for record in records:
+        empty = object.__new__(record)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(empty, dataclasses.fields(record)[0].name, None)
+
+
+# ---------------------------------------------------------------- who is asked
+
+
+def test_models_continue_what_was_asked_of_them_and_some_of_the_rest():
+    """Views (part 2) are never continued, and shorter rows are filled."""
+    train = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0, 0]], bool)
+    forget = np.array([[1, 0, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0, 0]], bool)
+    heldout = np.array([[0, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0]], bool)
+    number = np.arange(2)
+    member = Membership(train, forget, heldout, number, number, number, np.zeros(2, bool))
+    part = np.array([0, 0, 0, 0, 0, 1, 1, 2])
+    assert asked(member, part, 9).tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 5, 6, -1, -1, -1]]
+    assert [len(set(row) - {-1}) for row in asked(member, part, 1).tolist()] == [4, 3]
+
+
+# ---------------------------------------------------------------- views
+
+
+PART, PARENT, VIEW = np.array([0, 1, 2, 2, 2]), np.array([-1, -1, 0, 1, 0]), np.array([0, 0, 1, 4, 1])
+
+
+@pytest.mark.parametrize(
+    ("parent", "view", "problem"),
+    [
+        (None, None, ""),
+        (PARENT, VIEW, ""),
+        (PARENT, None, "belong together"),
+        (PARENT[:4], VIEW, "must hold one whole number for each of 5 rows"),
+        (PARENT, VIEW[:4], "must hold one whole number for each of 5 rows"),
+        (PARENT.astype(float), VIEW, "must hold one whole number for each of 5 rows"),
+        (PARENT.astype(np.uint8), VIEW, "must hold one whole number for each of 5 rows"),
+        (np.array([-1, 0, 0, 1, 0]), VIEW, "exactly where part is 2"),
+        (np.array([-1, -1, 0, 1, -1]), VIEW, "exactly where part is 2"),
+        (PARENT, np.array([0, 1, 1, 4, 1]), "exactly where part is 2"),
+        (PARENT, np.array([0, 0, 1, 4, 0]), "exactly where part is 2"),
+        (np.array([-1, -1, 0, 5, 0]), VIEW, "must name rows that are no views themselves"),
+        (np.array([-1, -1, 0, 2, 0]), VIEW, "must name rows that are no views themselves"),
+        (PARENT, np.array([0, 0, 1, 5, 1]), "view has values above 4"),
+    ],
+)
+def test_views_name_their_parents(parent, view, problem):
+    said = views.wrong(PART, parent, view)
+    assert problem in said if problem else said == ""
+
+
+def test_views_of_a_sample_come_in_their_order():
+    assert views.VIEWS == {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4}
+    parent, view = np.array([2, -1, -1, 1, 2, 1, 2]), np.array([1, 0, 0, 1, 1, 3, 1])
+    assert views.of("paraphrase", parent, view, 7).tolist() == [
+        [-1] * 3, [3, -1, -1], [0, 4, 6], [-1] * 3, [-1] * 3, [-1] * 3, [-1] * 3,
+    ]  # fmt: skip
+    assert views.of("refusal", parent, view, 2).tolist() == [[-1], [5]]
+    assert views.of("perturbed", parent, view, 3).shape == (3, 0)
+    assert views.of("perturbed", None, None, 3).shape == (3, 0)
+
+
+# ---------------------------------------------------------------- tables of a comparison
+
+
+def test_tables_of_a_comparison_are_read_as_numbers_and_text(tmp_path):
+    path = tmp_path / "ranks.csv"
+    path.write_text("metric,method,distance,best,worst,methods\nauc,ga,-0.5,1,,3\nauc,npo,0,2,2,3\n")
+    first, second = verdicts.read(path, verdicts.RANKS)
+    assert (first["metric"], first["method"], first["distance"], first["best"]) == ("auc", "ga", -0.5, 1.0)
+    assert np.isnan(first["worst"])
+    assert second["distance"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the columns are not metric, method, distance, best, worst, methods"),
+        ("metric,method\n", "the columns are not metric, method, distance, best, worst, methods"),
+        ("metric,method,distance,best,worst,methods\na,b,1,1,1,1\na,b,1,x,1,1\n", "line 3, column 'best': 'x' is not"),
+        ("metric,method,distance,best,worst,methods\na,b,1,1\n", "line 2, column 'worst': None is not a number"),
+    ],
+)
+def test_a_wrong_table_of_a_comparison_is_told(tmp_path, text, problem):
+    (tmp_path / "ranks.csv").write_text(text)
+    with pytest.raises(ArtifactError, match=f"ranks.csv: {problem}"):
+        verdicts.read(tmp_path / "ranks.csv", verdicts.RANKS)
