@@ -171,6 +171,14 @@ def test_ratios_have_students_interval_over_models():
     assert limits(row) == pytest.approx((own.mean() / 0.5, own.mean() / 0.5 - half, own.mean() / 0.5 + half))
 
 
+def test_two_models_say_nothing_of_how_models_vary():
+    found = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
+    assert found["retain_accuracy_ratio"]["value"] == pytest.approx(8 / 9)
+    assert math.isnan(found["retain_accuracy_ratio"]["ci_low"])
+    assert found["retain_accuracy_ratio"]["note"] == "too few models for an interval over models"
+    assert limits(found["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
+
+
 def test_groups_are_left_out_of_both_sides_from_three_models_on():
     kept = _null.kept(3, 5, competition.Options())
     assert [[side.tolist() for side in pair] for pair in kept] == [

@@ -34,6 +34,13 @@ def test_a_rate_of_one_model_has_the_interval_of_agresti_and_caffo():
     assert (found.n, found.note) == (4, crossed.ONE_MODEL)
 
 
+def test_a_rate_ends_at_0_and_1():
+    hit = np.array([[1, 0, 0]], bool)
+    rare, common = (rates.rate(hit=some, rows=np.ones((1, 3), bool), **ONE) for some in (hit, ~hit))
+    assert (rare.low, common.high) == (0, 1)
+    assert rare.high == pytest.approx(1 - common.low)
+
+
 def test_models_count_the_same_and_those_without_rows_not_at_all():
     hit = np.array([[1, 0, 1, 0], [1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 1, 1]], bool)
     rows = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 0], [0, 0, 0, 0]], bool)
@@ -77,13 +84,13 @@ def test_a_gap_counts_a_sample_once_and_may_be_negative():
 
 def test_a_weighted_level_by_hand():
     """Weights ¼, ¼, ½: 8/3 samples in effect, so that squares are corrected by (8/3)/(8/3 − 1)."""
-    found = levels.per_model(
-        value=np.array([[1.0, 2.0, 5.0], [4.0, 4.0, 1.0]]), weight=np.array([[1.0, 1, 2], [1, 1, 0]])
-    )
-    np.testing.assert_allclose(found.value, [3.25, 4.0])
+    value, weight = np.array([[1.0, 2, 5], [4, 9, 1], [1, 3, 7]]), np.array([[1.0, 1, 2], [1, 0, 0], [3, 1, 0]])
+    found = levels.per_model(value=value, weight=weight)
+    np.testing.assert_allclose(found.value, [3.25, 4.0, 1.5])
     np.testing.assert_allclose(found.influence[0], np.sqrt(8 / 5) * np.array([-2.25, -1.25, 1.75]) / [4, 4, 2])
+    np.testing.assert_allclose(found.influence[2], np.sqrt(1.6 / 0.6) * np.array([-0.375, 0.375, 0]))
     np.testing.assert_array_equal(found.influence[1], [0, 0, 0])
-    np.testing.assert_array_equal(found.imagined, np.zeros((2, 2)))
+    np.testing.assert_array_equal(found.imagined, np.zeros((3, 2)))
 
 
 def test_a_level_needs_two_rows_in_a_model_and_counts_the_samples_of_such_models():

@@ -13,11 +13,11 @@ def per_model(*, value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
     imaginary samples, for no value is the least or the largest. Each model needs a sample of positive weight.
     """
-    share = weight / weight.sum(axis=-1, keepdims=True)
-    mean = (share * value).sum(axis=-1, keepdims=True)
-    effective = 1 / (share**2).sum(axis=-1, keepdims=True)
+    share = weight / weight.sum(axis=1, keepdims=True)
+    mean = (share * value).sum(axis=1, keepdims=True)
+    effective = 1 / (share**2).sum(axis=1, keepdims=True)
     correction = np.sqrt(effective / np.maximum(effective - 1, 1e-9))
-    return crossed.PerModel(mean[..., 0], correction * share * (value - mean), np.zeros((*mean.shape[:-1], 2)))
+    return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
 def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> Estimate:
@@ -47,7 +47,7 @@ def of(
     """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
     ``n`` goes into the result."""
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    reduced = crossed.combine([one], split=group.reshape(-1))
+    reduced = crossed.combine([one], split=group.ravel())
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])

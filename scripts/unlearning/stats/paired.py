@@ -189,7 +189,7 @@ def distances(
     _, unit = np.unique(unit, return_inverse=True)
     split = np.zeros_like(unit) if split is None else np.asarray(split)
     keys, group = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
-    group, of_unit = group.reshape(-1), keys[0]
+    group, of_unit = group.ravel(), keys[0]
     repeats, splits = np.bincount(group), np.bincount(of_unit)
     average = (group == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
     join = (of_unit == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units

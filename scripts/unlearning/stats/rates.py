@@ -1,5 +1,7 @@
 """Rates of hits (right predictions, or one kind of error) over models and samples."""
 
+import functools
+
 import numpy as np
 
 from unlearning import stats
@@ -27,7 +29,7 @@ def rate(*, hit: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndar
     repeats of one another). The interval is over samples and models (``_crossed``); ``n`` counts samples. NaN
     with the reason when no model has rows; models without any are left out and counted in the note.
     """
-    return _mean([hit], rows, split, block)[0]
+    return _mean([hit], rows, split, block, low=0.0)
 
 
 def gap(*, of: np.ndarray, to: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
@@ -36,23 +38,21 @@ def gap(*, of: np.ndarray, to: np.ndarray, rows: np.ndarray, split: np.ndarray, 
     ``of`` and ``to`` bool [models, samples]. A sample counts once, in both populations together; models differ as
     pairs, the i-th of each, which share a split. In [−1, 1].
     """
-    return _mean([of, to], rows, split, block)[0]
+    return _mean([of, to], rows, split, block, low=-1.0)
 
 
-def _mean(hits: list[np.ndarray], rows, split, block) -> list[stats.Estimate]:
-    """The rate of the first hits, less that of the second if there are two."""
+def _mean(hits: list[np.ndarray], rows, split, block, *, low: float) -> stats.Estimate:
+    """The rate of the first hits, less that of the second if there are two; at least ``low``."""
     have = rows.any(axis=1)
     if not have.any():
-        return [stats.empty(n=0, note="no model has samples in this role")]
+        return stats.empty(n=0, note="no model has samples in this role")
     columns = rows.any(axis=0)
     weight = rows[np.ix_(have, columns)].astype(np.float64)
-    part, *other = [
-        crossed.per_model(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits
-    ]
-    if other:
-        part = crossed.difference(part, other[0])
+    parts = [crossed.per_model(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits]
+    part = functools.reduce(crossed.difference, parts)
     _, group = np.unique(np.stack([block, split])[:, have], axis=1, return_inverse=True)
-    reduced = crossed.combine([part], split=group.reshape(-1))
+    reduced = crossed.combine([part], split=group.ravel())
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     missing = "" if have.all() else f"{int((~have).sum())} of {len(have)} models have no samples in this role"
-    return crossed.estimates(reading, n=int(columns.sum()), note=missing, low=-1.0 if other else 0.0)
+    (found,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
+    return found

@@ -125,7 +125,7 @@ def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr
     if not stats.unresolved(negatives=fewest, fpr=fpr):
         part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
         return Tpr(part, float(optimism.mean()), _high(optimism.mean(), fewest))
-    every = float(separation.effective_count(negative.reshape(-1)))
+    every = float(separation.effective_count(negative.ravel()))
     if reason := stats.unresolved(negatives=every, fpr=fpr):
         return reason
     models = len(score)

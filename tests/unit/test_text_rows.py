@@ -1,0 +1,301 @@
+"""Rows of metrics of language models: which models, samples and roles each number is a mean over."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from passage_cases import two
+from unlearning.artifacts.arrays import Membership
+from unlearning.artifacts.files import NoAnswerError
+from unlearning.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
+from unlearning.stats.crossed import ONE_MODEL
+
+SAMPLES, ROWS, TOKENS = 12, 36, 5
+#: A shadow model that forgets all, and two pairs of splits: what each model forgets its twin never saw.
+FORGET = {1: (0, 1, 2), 2: (3, 4), 3: (5, 6), 4: (7, 8)}
+TWIN = {1: 2, 2: 1, 3: 4, 4: 3}
+PAIRS = {"": (1, 2, 3, 4), "pair=0": (1, 2), "pair=1": (3, 4)}
+SETTINGS = {"metrics": {"privleak": {"share": 0.4}, "overlap": {"n": 2}}}
+
+
+class Populations(SimpleNamespace):
+    """What a metric reads of a case."""
+
+    def signal(self, name, files, models, rows):
+        return self.said[tuple(files)][models][:, rows]
+
+    def answers(self, files):
+        return SimpleNamespace(logits=self.logits[tuple(files)])
+
+
+def membership() -> Membership:
+    forget, heldout = np.zeros((2, 5, ROWS), bool)
+    forget[0, :SAMPLES] = True
+    for model, samples in FORGET.items():
+        forget[model, list(samples)] = heldout[TWIN[model], list(samples)] = True
+    train = ~heldout & (np.arange(ROWS) < 10)
+    train[0] |= forget[0]
+    return Membership(
+        train, forget, heldout, seed=np.arange(5), split=np.array([0, 0, 1, 0, 1]), block=np.array([0, 0, 0, 1, 1]),
+        shadow=np.arange(5) == 0,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def case():
+    """Samples 10 and 11 are the test part; rows 12 to 35 are two wrong answers of each, of which sample 1 has none and
+    sample 3 only one."""
+    rng, said, logits = np.random.default_rng(5), {}, {}
+    for name in ("own", "retrained", "control"):
+        four = -rng.uniform(0.5, 3, (5, ROWS, TOKENS, 4))
+        four[..., 3] = rng.integers(0, 2, (5, ROWS, TOKENS))
+        said[(name,)] = four
+        logits[(name,)] = two(-rng.uniform(0.5, 3, (5, ROWS)))
+    wrong = np.full((ROWS, 2), -1)
+    wrong[:SAMPLES] = np.arange(SAMPLES, ROWS).reshape(SAMPLES, 2)
+    wrong[1] = wrong[3, 1] = -1
+    part = np.where(np.arange(ROWS) < 10, 0, np.where(np.arange(ROWS) < SAMPLES, 1, 2))
+    x = rng.integers(0, 3, (ROWS, 6)).astype(np.int32)
+    data = SimpleNamespace(
+        part=part, y=np.zeros(ROWS, int), x=x, views=lambda kind: wrong if kind == "perturbed" else wrong[:, :0]
+    )
+    return Populations(
+        membership=membership(), target=np.arange(5) > 0, data=data, unlearned=logits[("own",)],
+        unlearned_files=["own"], retrained_files=["retrained"], control_files=["control"],
+        compared=logits[("retrained",)], said=said, logits=logits,
+    )  # fmt: skip
+
+
+def by_name(rows) -> dict[tuple[str, str], dict]:
+    found = {(row["metric"], row["setting"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def samples_of(case, role: str, model: int) -> np.ndarray:
+    member = case.membership
+    masks = {"forget": member.forget, "heldout": member.heldout, "retain": member.train & ~member.forget}
+    return np.flatnonzero(case.data.part == 1 if role == "test" else masks[role][model])
+
+
+def check(case, rows: dict, metric: str, value: np.ndarray, roles: tuple[str, ...]) -> None:
+    """Every row of a metric is the mean over models of means of ``value`` [models, rows], NaN left out."""
+    settings = {";".join(filter(None, (pair, f"role={role}"))): (pair, role) for pair in PAIRS for role in roles}
+    assert {setting for name, setting in rows if name == metric} == set(settings)
+    for setting, (pair, role) in settings.items():
+        asked = {m: [i for i in samples_of(case, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
+        row = rows[metric, setting]
+        assert row["value"] == pytest.approx(np.mean([value[m, i].mean() for m, i in asked.items()]), abs=1e-9)
+        assert row["n"] == len(set().union(*asked.values()))
+        assert row["ci_low"] <= row["value"] <= row["ci_high"]
+        assert row["ci_low"] < row["ci_high"]
+        assert row["note"] == ""
+
+
+ALL = ("forget", "heldout", "retain", "test")
+
+
+def test_perplexity(case):
+    rows = by_name(perplexity.rows(case, SETTINGS))
+    loss, anew = _text.nll(case.unlearned), _text.nll(case.logits[("retrained",)])
+    check(case, rows, "nll", loss, ALL)
+    check(case, rows, "nll_gap", loss - anew, ALL)
+    for (name, setting), row in rows.items():
+        if name == "perplexity":
+            of = rows["nll", setting]
+            for end in ("value", "ci_low", "ci_high"):
+                assert row[end] == pytest.approx(math.exp(min(of[end], 700)))
+    case.data.part = np.zeros(ROWS)
+    assert not [setting for _, setting in by_name(perplexity.rows(case, SETTINGS)) if "test" in setting]
+
+
+def test_memorisation(case):
+    rows = by_name(memorisation.rows(case, SETTINGS))
+    own, anew = (memorisation.both(case.said[(name,)][..., 3]) for name in ("own", "retrained"))
+    for name in own:
+        check(case, rows, name, own[name], ("forget", "heldout"))
+        check(case, rows, f"{name}_gap", own[name] - anew[name], ("forget", "heldout"))
+
+
+def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
+    for rank, value in ((0, 1), (1, 0)):
+        for four in case.said.values():
+            four[..., 3] = rank
+        for (name, _), row in by_name(memorisation.rows(case, SETTINGS)).items():
+            gap = name.endswith("gap")
+            assert row["value"] == (0 if gap else value)
+            assert (row["ci_low"], row["ci_high"])[value] == value or gap
+            assert row["ci_high"] - row["ci_low"] > 0.05
+
+
+def test_truth_ratio(case):
+    rows = by_name(truth_ratio.rows(case, SETTINGS))
+    views = case.data.views("perturbed"), case.data.views("paraphrase")
+    own, anew = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
+    check(case, rows, "truth_ratio", truth_ratio.closeness(own), ALL)
+    check(case, rows, "truth_ratio_utility", truth_ratio.true_better(own), ALL)
+    assert {setting for name, setting in rows if name == "forget_quality"} == {
+        "role=forget", "pair=0;role=forget", "pair=1;role=forget"
+    }  # fmt: skip
+    for pair, models in PAIRS.items():
+        distance = []
+        for m in models:
+            a, b = (of[m, [i for i in FORGET[m] if i != 1]] for of in (own, anew))
+            distance.append(max(abs((a <= t).mean() - (b <= t).mean()) for t in [*a, *b]))
+        row = rows["truth_ratio_ks", ";".join(filter(None, (pair, "role=forget")))]
+        assert row["value"] == pytest.approx(np.mean(distance))
+        assert row["n"] == {"": 8, "pair=0": 4, "pair=1": 4}[pair]
+
+
+def test_a_model_without_a_question_has_no_forget_quality():
+    value = np.arange(8.0).reshape(2, 4)
+    groups = {"split": np.arange(2), "block": np.zeros(2, int)}
+    asked = np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
+    for one in truth_ratio.compared(value, value, asked, **groups):
+        assert math.isnan(one.value)
+        assert (one.n, one.note) == (2, "no perturbed answers in the forget set of some model")
+
+
+def test_forget_quality_is_a_geometric_mean_over_splits():
+    """Models of a split repeat each other: p of 1 twice in one split and of ⅓ (three values above three) once."""
+    low, high = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    own, other = np.stack([low, low, low]), np.stack([low, low, high])
+    ks, quality = truth_ratio.compared(
+        own, other, np.ones((3, 3), bool), split=np.array([0, 0, 1]), block=np.zeros(3, int)
+    )
+    assert ks.value == 0.5
+    assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
+    assert (ks.low, ks.high, quality.high) == (0, 1, 1)
+    assert quality.low < 1e-3
+    far = truth_ratio.compared(
+        np.arange(5000.0)[None], np.arange(9000.0, 14000)[None], np.ones((1, 5000), bool), split=[0], block=[0]
+    )
+    assert far[1].value == pytest.approx(1e-300)
+
+
+def test_multiple_choice(case):
+    rows = by_name(multiple_choice.rows(case, SETTINGS))
+    wrong = case.data.views("perturbed")
+    own, anew = (multiple_choice.right(case.logits[(name,)], wrong) for name in ("own", "retrained"))
+    check(case, rows, "choice_accuracy", own, ALL)
+    check(case, rows, "choice_gap", own - anew, ALL)
+    chance = np.full((5, ROWS), np.nan)
+    chance[:, [i for i in range(SAMPLES) if i != 1]] = 1 / 3
+    chance[:, 3] = 1 / 2
+    for pair, models in PAIRS.items():
+        row = rows["choice_chance", ";".join(filter(None, (pair, "role=retain")))]
+        asked = np.concatenate([chance[m, samples_of(case, "retain", m)] for m in models])
+        assert row["value"] == row["ci_low"] == row["ci_high"] == pytest.approx(np.nanmean(asked))
+    case.data.views = lambda kind: np.zeros((ROWS, 0), int)
+    for metric in (multiple_choice, truth_ratio):
+        with pytest.raises(ValueError, match="choose question_answer data that have"):
+            metric.rows(case, SETTINGS)
+
+
+def test_overlap(case):
+    case.data.x[1], case.data.x[4, 1:] = -1, -1  # padding: no run of two tokens
+    rows = by_name(overlap.rows(case, SETTINGS))
+    runs = [[tuple(row[i : i + 2]) for i in range(5) if -1 not in row[i : i + 2]] for row in case.data.x.tolist()]
+    share = np.full((5, ROWS), np.nan)
+    for model in range(5):
+        kept = {run for i in samples_of(case, "retain", model) for run in runs[i]}
+        for i in range(ROWS):
+            share[model, i] = np.mean([run in kept for run in runs[i]]) if runs[i] else np.nan
+    check(case, rows, "ngram_overlap", share, ("forget", "heldout"))
+    case.data.x = case.data.x.astype(float)
+    with pytest.raises(ValueError, match="the data are float64, not tokens"):
+        overlap.rows(case, SETTINGS)
+
+
+def test_privleak(case):
+    rows = by_name(privleak.rows(case, SETTINGS))
+    area = {}
+    for name in ("own", "retrained"):
+        low = np.sort(case.said[(name,)][..., 0], axis=-1)[..., :2].mean(-1)
+        area[name] = [(low[m, list(f)][:, None] > low[m, list(FORGET[TWIN[m]])]).mean() for m, f in FORGET.items()]
+    assert set(rows) == {(name, pair) for name in ("privleak", "min_k_auc") for pair in PAIRS}
+    for pair, models in PAIRS.items():
+        own, anew = (1 - np.mean([of[m - 1] for m in models]) for of in area.values())
+        assert rows["min_k_auc", pair]["value"] == pytest.approx(1 - own)
+        assert rows["privleak", pair]["value"] == pytest.approx(100 * (own / anew - 1))
+        assert rows["privleak", pair]["n"] == rows["min_k_auc", pair]["n"] == {"": 9, "pair=0": 5, "pair=1": 4}[pair]
+        assert 0 <= rows["min_k_auc", pair]["ci_low"] < rows["min_k_auc", pair]["ci_high"] <= 1
+
+
+METRICS = (perplexity, memorisation, truth_ratio, multiple_choice)
+
+
+def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(case):
+    case.unlearned_files, case.unlearned = ["retrained"], case.logits[("retrained",)]
+    gap = by_name(perplexity.rows(case, SETTINGS))["nll_gap", "role=forget"]["value"]
+    loss = [_text.nll(case.logits[(name,)]) for name in ("retrained", "control")]
+    assert gap == pytest.approx(np.mean([(loss[0] - loss[1])[m, list(f)].mean() for m, f in FORGET.items()]))
+    case.compared = None
+    assert privleak.rows(case, SETTINGS) == []
+    for metric in METRICS:
+        assert not [name for name, _ in by_name(metric.rows(case, SETTINGS)) if name.endswith(("gap", "ks", "quality"))]
+
+    class Failed(Populations):
+        @property
+        def compared(self):
+            raise NoAnswerError("it diverged")
+
+    kept = {name: value for name, value in vars(case).items() if name != "compared"}
+    assert _text.compared_files(Failed(**kept)) is None
+
+
+@pytest.mark.parametrize("metric", [*METRICS, overlap])
+def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
+    case.membership.heldout[1] = False
+    found = {setting for _, setting in by_name(metric.rows(case, SETTINGS))}
+    assert "role=forget" in found
+    assert not [setting for setting in found if "pair=" in setting], "they are no swapped pairs any more"
+    if metric is not perplexity:  # which is read of the models that have samples
+        assert "role=heldout" not in found
+
+
+def test_one_pair_is_not_read_twice(case):
+    case.target = np.arange(5) > 2
+    case.membership.shadow[:3] = True
+    rows = by_name(memorisation.rows(case, SETTINGS))
+    assert {setting for _, setting in rows} == {"role=forget", "role=heldout"}
+    case.target = np.arange(5) > 3
+    rows = by_name(memorisation.rows(case, SETTINGS))
+    assert rows["exact_memorisation", "role=forget"]["note"] == ONE_MODEL
+
+
+def test_contributions_are_of_what_was_to_be_forgotten(case):
+    wrong = case.data.views("perturbed")
+    ratio = truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase")))
+    expected = {
+        truth_ratio: ("truth_ratio", ratio),
+        multiple_choice: ("choice_accuracy", multiple_choice.right(case.unlearned, wrong)),
+        memorisation: ("exact_memorisation", memorisation.exact(case.said[("own",)][..., 3])),
+    }
+    for metric, (name, value) in expected.items():
+        one = metric.contributions(case, SETTINGS)[name]
+        for model, samples in FORGET.items():
+            mean = np.nanmean(value[model, list(samples)])
+            assert one.value[0, model - 1] == pytest.approx(mean)
+        assert set(one.index) <= set(range(9))
+        assert (1 in one.index) == (metric is memorisation)
+        assert one.influence.shape == (1, 4, len(one.index))
+    auc = privleak.contributions(case, SETTINGS)["min_k_auc"]
+    assert auc.value.mean() == pytest.approx(by_name(privleak.rows(case, SETTINGS))["min_k_auc", ""]["value"])
+    case.membership.forget[2] = False
+    for metric in (*expected, privleak):
+        assert metric.contributions(case, SETTINGS) == {}
+
+
+def test_the_loss_of_models_of_two_classes_is_their_worth_where_two_samples_tell(case):
+    places = {"unit": np.zeros(4, int), "split": np.zeros(4, int)}
+    found = _text.worths(case, places)
+    loss = _text.nll(case.unlearned)
+    for name, role in (("nll_retain", "retain"), ("nll_test", "test")):
+        expected = [loss[m, samples_of(case, role, m)].mean() for m in FORGET]
+        np.testing.assert_allclose(found[name].value[0], expected)
+    assert found["nll_test"].index.tolist() == [10, 11]
+    case.data.part = np.where(np.arange(ROWS) == 10, 1, 0)
+    assert list(_text.worths(case, places)) == ["nll_retain"], "one sample says nothing of how samples vary"
