@@ -15,7 +15,9 @@ MODULES = [
 SWAP = ("swap_game", "swap", "confusion", "accuracy")
 SCORES = ("stats_intervals", "stats", "separation", "attacks_thresholds")
 TEXT = ("methods_text",)
-PLAN = ("plan/test_planning", "plan/test_code", "plan/test_fields", "plan/test_selection", "forecast")
+PLAN = tuple(f"plan/test_{name}" for name in (
+    "nodes", "limits", "growing", "selection", "text", "fields", "options", "sequences", "code", "planning",
+))  # fmt: skip
 
 TESTS = {
     "stats/__init__": SCORES,
@@ -120,7 +122,7 @@ TESTS = {
     "artifacts/tables": ("file_format", "tables", "case"),
     "bank/fitting": ("fitting", "bank", "lanes"),
     **{f"workflow/{name}": PLAN for name in ("nodes", "plan", "plan_models", "plan_scenario")},
-    "workflow/plan_external": ("plan/test_planning", "external_study", "imported"),
+    "workflow/plan_external": ("plan/test_nodes_of_logits", "external_study", "plan/test_nodes", "plan/test_options"),
 }  # fmt: skip
 #: For files of a room without a line of their own.
 ELSE = {
@@ -145,6 +147,7 @@ def tests_of(module: str) -> list[list[str]]:
     room, name = module.split("/")
     whole = TESTS.get(module, ELSE.get(room, ()))
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
+    whole += ("frozen",) if "frozen=True" in (ROOT / f"scripts/unlearning/{module}.py").read_text() else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
     whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]

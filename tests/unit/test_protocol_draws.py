@@ -91,6 +91,8 @@ def test_a_target_set_may_be_all_of_its_kind():
         ruli.targets(data, ruli.Options(target_size=15, **options), 0)
     with pytest.raises(ValueError, match=r"samples of kind 'protected'; lower it, or select more samples$"):
         ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, chosen(160))
+    with pytest.raises(ValueError, match=r"than the 120 training samples of kind 'any'; lower it$"):
+        ruli.targets(data, ruli.Options(target_size=123), 0)
 
 
 def test_sets_of_twelve_are_asked_of_canaries_only():

@@ -54,7 +54,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
     def away(batch: Batch) -> Tensor:
         u = torch.stack([direction(model, batch.logits) for model in batch.models])
-        shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[-1])
+        shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])
         return distance(batch.logits, options.steering * u.reshape(shape), batch)
 
     def hold(batch: Batch) -> Tensor:
