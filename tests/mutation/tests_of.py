@@ -67,7 +67,7 @@ TESTS = {
     "metrics/memorisation": ("text_rows", "text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
     "metrics/multiple_choice": ("text_rows", "answers"),
-    **{f"metrics/{name}": ("answers",) for name in ("rouge", "utility")},
+    **{f"metrics/{name}": ("answer_rows", "answers") for name in ("rouge", "utility")},
     **{f"metrics/{name}": ("text_rows", "text_metrics") for name in ("overlap", "privleak", "truth_ratio")},
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
     "metrics/relearn": ("relearn_numbers", "relearn"),

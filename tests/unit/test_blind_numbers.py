@@ -97,10 +97,10 @@ def test_principal_components_keep_distances_and_see_no_scale():
 
 
 def test_rows_are_means_over_target_models_and_the_flag_is_that_of_the_mean():
-    def row(metric, value, low, note):
-        return {"metric": metric, "value": value, "ci_low": low, "ci_high": 2 * value, "n": 9, "note": note}
+    def row(metric, value, low, note, n=9):
+        return {"metric": metric, "value": value, "ci_low": low, "ci_high": 2 * value, "n": n, "note": note}
 
-    same = row("a", 0.25, 0.0, "x"), row("a", 0.75, 0.5, "x"), row("a", 0.5, 0.25, "")
+    same = row("a", 0.25, 0.0, "x"), row("a", 0.75, 0.5, "x", 8), row("a", 0.5, 0.25, "", 7)
     assert blind._mean(same) == row("a", 0.5, 0.25, "mean of 3 models; x")
     assert blind._mean(same[:1]) == same[0]
 

@@ -98,6 +98,8 @@ def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
     few = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
     assert few["epsilon_lower_bound_mean"]["value"] == pytest.approx(one / 8)
     assert few["epsilon_lower_bound_mean"]["ci_low"] == 0
+    assert few["forgetting_quality"]["value"] == 7 / 8
+    assert few["forgetting_quality"]["ci_high"] == 1
 
 
 def test_options_reach_the_numbers():

@@ -1,0 +1,132 @@
+"""Rows of ROUGE-L and of utility: which models, samples and roles each number is a mean over."""
+
+import numpy as np
+import pytest
+
+import text_row_cases
+from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, Populations, by_name, check, samples_of
+from unlearning.artifacts.files import NoAnswerError
+from unlearning.metrics import _answers, rouge, truth_ratio, utility
+
+
+@pytest.fixture
+def case(monkeypatch) -> Populations:
+    """Recall and F1 of what the defender's models say by themselves, who were not asked about samples 8 and 11."""
+    made = text_row_cases.case()
+    rng = np.random.default_rng(7)
+    said = {name: rng.uniform(0.1, 0.9, (4, ROWS, 2)) for name in ("own", "retrained")}
+    for one in said.values():
+        one[:, 8] = one[:, 11] = one[:, SAMPLES:] = np.nan
+    monkeypatch.setattr(_answers, "overlap", lambda case, files: said[files[0]])
+    made.said_by_themselves = said
+    made.generated_files, made.compared_generated_files = ["own"], ["retrained"]
+    made.data.group = None
+    return made
+
+
+def of_all(value: np.ndarray) -> np.ndarray:
+    """Numbers of the targets as those of all models, of which the first is a shadow model."""
+    return np.concatenate([np.full_like(value[:1], 99), value])
+
+
+def test_rouge(case):
+    rows = by_name(rouge.rows(case, {}))
+    own, anew = (of_all(case.said_by_themselves[name]) for name in ("own", "retrained"))
+    roles = ("forget", "heldout", "retain", "test")
+    check(case, rows, "rouge_recall", own[..., 0], roles)
+    check(case, rows, "rouge_f1", own[..., 1], roles)
+    check(case, rows, "rouge_gap", (own - anew)[..., 0], roles)
+    case.compared_generated_files = None
+    assert {name for name, _ in by_name(rouge.rows(case, {}))} == {"rouge_recall", "rouge_f1"}
+    one = rouge.contributions(case, {})["rouge_recall"]
+    np.testing.assert_allclose(one.value[0], [np.nanmean(own[m, list(f), 0]) for m, f in FORGET.items()])
+    assert one.index.tolist() == list(range(8))
+    case.said_by_themselves["own"][0, :3] = np.nan
+    assert "role=forget" not in {setting for _, setting in by_name(rouge.rows(case, {}))}
+    assert rouge.contributions(case, {}) == {}
+
+
+def test_rouge_of_all_and_of_nothing_ends_at_one_and_at_zero(case, monkeypatch):
+    for value in (1.0, 0.0):
+        monkeypatch.setattr(_answers, "overlap", lambda case, files, v=value: np.full((4, ROWS, 2), v))
+        for (name, _), row in by_name(rouge.rows(case, {})).items():
+            if name != "rouge_gap":
+                assert row["value"] == (row["ci_low"], row["ci_high"])[int(value)] == value
+
+
+def test_retrained_models_that_failed_leave_no_gap(case, monkeypatch):
+    overlap = _answers.overlap
+
+    def fails(case, files):
+        if files == ["retrained"]:
+            raise NoAnswerError("it diverged")
+        return overlap(case, files)
+
+    monkeypatch.setattr(_answers, "overlap", fails)
+    assert {name for name, _ in by_name(rouge.rows(case, {}))} == {"rouge_recall", "rouge_f1"}
+
+
+def terms(case, model: int, test: int = 1) -> list[float]:
+    """The six terms of one model: p, recall and max(0, 1 − R) on what it keeps, and in the test part p over that of all
+    choices."""
+    p = 1 / (1 + np.exp(-case.unlearned[model, :, 0] + case.unlearned[model, :, 1]))
+    wrong = case.data.views("perturbed")
+    choices = np.array([p[i] / (p[i] + sum(p[w] for w in wrong[i] if w >= 0)) for i in range(SAMPLES)])
+    ratio = truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))[model]
+    better, said = truth_ratio.true_better(ratio), of_all(case.said_by_themselves["own"])[model, :, 0]
+    found = []
+    for role, own in (("retain", p), ("test", choices))[: 1 + test]:
+        at = samples_of(case, role, model)
+        found += [np.nanmean(one[at]) for one in (own, said, better)]
+    return found
+
+
+def harmonic(values: list[float]) -> float:
+    return len(values) / sum(1 / one for one in values)
+
+
+def test_utility(case):
+    case.said_by_themselves["own"][:, 11] = 0.5
+    rows = by_name(utility.rows(case, {}))
+    assert {setting for _, setting in rows} == set(PAIRS)
+    for pair, models in PAIRS.items():
+        row = rows["model_utility", pair]
+        assert row["value"] == pytest.approx(np.mean([harmonic(terms(case, m)) for m in models]))
+        kept = set().union(*(samples_of(case, role, m) for role in ("retain", "test") for m in models))
+        assert row["n"] == len(kept)
+        assert 0 <= row["ci_low"] < row["value"] < row["ci_high"] <= 1
+    one = utility.contributions(case, {})["model_utility"]
+    np.testing.assert_allclose(one.value[0], [harmonic(terms(case, m)) for m in FORGET])
+    assert one.index.shape == (one.influence.shape[-1],)
+
+
+def test_utility_without_a_test_part_is_that_of_what_is_kept(case):
+    case.data.part = np.where(np.arange(ROWS) < SAMPLES, 0, 2)
+    value = by_name(utility.rows(case, {}))["model_utility", ""]["value"]
+    assert value == pytest.approx(np.mean([harmonic(terms(case, m, test=0)) for m in FORGET]))
+
+
+def test_utility_needs_two_samples_of_every_term(case):
+    assert utility.rows(case, {}) == [], "one sample of the test part was not asked about"
+    assert utility.contributions(case, {}) == {}
+
+
+def test_sets_of_the_test_part_are_told_apart(case):
+    case.data.group = np.where(np.arange(ROWS) == 10, 3, np.where(np.arange(ROWS) == 11, 5, 0))
+    found = [np.flatnonzero(one).tolist() for one in utility.sets(case.data)]
+    assert found == [[10], [11]]
+    case.data.group = None
+    assert [np.flatnonzero(one).tolist() for one in utility.sets(case.data)] == [[10, 11]]
+    case.data.part = np.zeros(ROWS)
+    assert utility.sets(case.data) == []
+
+
+def test_a_term_of_zero_leaves_no_interval_and_no_contribution(case):
+    case.said_by_themselves["own"][:, 11] = 0.5
+    case.said_by_themselves["own"][1, :, 0] = 0
+    row = by_name(utility.rows(case, {}))["model_utility", ""]
+    values = [0 if m == 2 else harmonic(terms(case, m)) for m in FORGET]
+    assert row["value"] == pytest.approx(np.mean(values))
+    assert np.isnan([row["ci_low"], row["ci_high"]]).all()
+    assert row["note"] == "no interval: a term is 0 for some model"
+    assert utility.contributions(case, {}) == {}
