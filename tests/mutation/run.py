@@ -149,6 +149,7 @@ def failed(tree: Path, runs: list[list[str]]) -> str | None:
 #: Texts that say the same in any code: how it reads in the original.
 ALIKE = (
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
+    (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists, which never fails
     (r'\bis\s+(not\s+)?(?=["\'])', lambda found: "!= " if found[1] else "== "),  # texts of a schema are interned
 )
