@@ -148,6 +148,8 @@ def failed(tree: Path, runs: list[list[str]]) -> str | None:
 
 #: Texts that say the same in any code: how it reads in the original.
 ALIKE = (
+    (r"lru_cache\(.*?\)$", "lru_cache()"),  # how many results are kept changes none of them
+    (r",\s*[*/],", ", *,"),  # how arguments are passed is said of a signature, and seen in no result
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
     (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists, which never fails

@@ -15,7 +15,9 @@ MODULES = [
 SWAP = ("swap_game", "swap", "confusion", "accuracy")
 SCORES = ("stats_intervals", "stats", "separation", "attacks_thresholds")
 TEXT = ("methods_text",)
-PLAN = ("plan/test_planning", "plan/test_code", "plan/test_fields", "plan/test_selection", "forecast")
+PLAN = tuple(f"plan/test_{name}" for name in (
+    "nodes", "limits", "growing", "selection", "text", "fields", "options", "sequences", "code", "planning",
+))  # fmt: skip
 
 TESTS = {
     "stats/__init__": SCORES,
@@ -48,8 +50,8 @@ TESTS = {
     "metrics/_game": ("swap_game", "swap"),
     "metrics/_null": ("competition_numbers", "competition"),
     "metrics/_one_run": ("one_run_metric",),
-    "metrics/_pairs": ("on_pairs",),
-    "metrics/_population": ("ruli", "ruli_rows", "external"),
+    "metrics/_pairs": ("on_pairs_numbers", "on_pairs"),
+    "metrics/_population": ("ruli_numbers", "ruli", "ruli_rows", "external"),
     "metrics/_reference": ("reference_densities", "vulnerability", "ruli", "conformity/test_metric_defects"),
     "metrics/_text": ("text_rows", "text_metrics", "levels", "text_models", "comparisons"),
     "metrics/_units": ("contributions", "text_rows", "answers"),
@@ -57,11 +59,11 @@ TESTS = {
     "metrics/accuracy_on_pairs": ("on_pairs",),
     "metrics/blind": ("blind_numbers", "blind", "ruli_rows", "external"),
     "metrics/competition": ("competition_numbers", "competition", "on_pairs", "external", "contributions"),
-    "metrics/competition_on_pairs": ("on_pairs",),
+    "metrics/competition_on_pairs": ("on_pairs_numbers", "on_pairs"),
     "metrics/confusion": ("confusion",),
     "metrics/efficacy": ("efficacy_numbers", "efficacy", "on_pairs", "efficacy_end_to_end", "contributions"),
     "metrics/efficacy_on_pairs": ("on_pairs",),
-    "metrics/external": ("external", "external_coins", "external_study"),
+    "metrics/external": ("external_parts", "external_rows", "external", "external_coins", "external_study"),
     "metrics/memorisation": ("text_rows", "text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
     "metrics/multiple_choice": ("text_rows", "answers"),
@@ -70,10 +72,10 @@ TESTS = {
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
     "metrics/relearn": ("relearn_numbers", "relearn"),
     "metrics/requests": ("requests",),
-    "metrics/ruli": ("ruli", "ruli_rows", "external", "contributions"),
+    "metrics/ruli": ("ruli_numbers", "ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),
     "metrics/swap": ("swap", "swap_game", "external", "contributions"),
-    "metrics/vulnerability": ("vulnerability", "ruli_rows"),
+    "metrics/vulnerability": ("vulnerability_numbers", "vulnerability", "ruli_rows"),
     "attacks/__init__": ("attacks_thresholds",),
     "attacks/art": ("conformity/test_art",),
     "attacks/gradient_norm": ("attacks_gradient",),
@@ -120,7 +122,7 @@ TESTS = {
     "artifacts/tables": ("file_format", "tables", "case"),
     "bank/fitting": ("fitting", "bank", "lanes"),
     **{f"workflow/{name}": PLAN for name in ("nodes", "plan", "plan_models", "plan_scenario")},
-    "workflow/plan_external": ("plan/test_planning", "external_study", "imported"),
+    "workflow/plan_external": ("plan/test_nodes_of_logits", "external_study", "plan/test_nodes", "plan/test_options"),
 }  # fmt: skip
 #: For files of a room without a line of their own.
 ELSE = {
@@ -145,6 +147,7 @@ def tests_of(module: str) -> list[list[str]]:
     room, name = module.split("/")
     whole = TESTS.get(module, ELSE.get(room, ()))
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
+    whole += ("frozen",) if "frozen=True" in (ROOT / f"scripts/unlearning/{module}.py").read_text() else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
     whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]

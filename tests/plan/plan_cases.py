@@ -2,11 +2,13 @@
 
 import copy
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from unlearning.study import reading
 from unlearning.study.schema import STAGES
 from unlearning.workflow import plan
+from unlearning.workflow.nodes import CaseFiles, Node
 
 #: What follows from each stage, where nothing is selected or imported.
 PIPELINE = ("data", "splits", "train", "unlearn", "relearn", "generate", "attack", "metrics", "comparisons")
@@ -85,3 +87,36 @@ def only_of(method: str, base: plan.Plan) -> dict[str, tuple[int, int, int]]:
 def method_of(name: str) -> str:
     """The method in the name of a node that was unlearned, attacked or measured."""
     return name.rsplit("-", 2)[-2]
+
+
+def label(name: str) -> str:
+    """The name of a node without its key."""
+    return name.rsplit("-", 1)[0]
+
+
+def labels(plan: plan.Plan, stage: str) -> list[str]:
+    """The labels of all nodes of a stage, in their order."""
+    return [label(name) for name in plan.nodes[stage]]
+
+
+def read(paths: str | list[str]) -> list[str]:
+    """stage/label/file of each path."""
+    found = [path.split("/") for path in ([paths] if isinstance(paths, str) else paths)]
+    assert {parts[0] for parts in found} <= {"results"}
+    return [f"{stage}/{label(name)}/{file}" for _, stage, name, file in found]
+
+
+def inputs(node: Node) -> dict[str, list[str]]:
+    """What a node reads, by role, as `read` tells it."""
+    return {role: read(paths) for role, paths in node.inputs.items()}
+
+
+def case(plan: plan.Plan, method: str) -> CaseFiles:
+    """The case of a method, where there is one scenario."""
+    (found,) = [one for one in plan.cases if one.method == method]
+    return found
+
+
+def metrics(plan: plan.Plan, method: str) -> Node:
+    """The node that computed the numbers of a method."""
+    return plan.node("metrics", Path(case(plan, method).metrics).parent.name)

@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 from plan_cases import BASE, BELOW, changed, method_of
 
 from unlearning.plugins import registry, source
-from unlearning.workflow import nodes
 
 #: Plans a study once as it is and once after each of some edits (file, old text, new text), all undone again.
 DRIVER = """
@@ -227,18 +225,3 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
             env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
         assert (run.stdout, run.returncode) == ("[]\n", 0), f"{script}: {run.stdout} {run.stderr}"
-
-
-def test_the_key_tells_settings_parents_and_code_apart():
-    settings, parents = {"a": 1}, {"data": ["d-1"], "splits": ["s-2", "s-3"]}
-    keys = [
-        nodes.key("code", settings, parents), nodes.key("other", settings, parents),
-        *(nodes.key("code", a, parents) for a in ({"a": 2}, {"a": "1"}, {"a": True}, {"a": {"b": 1}}, {"b": 1})),
-        nodes.key("code", settings, {**parents, "data": ["d-4"]}), nodes.key("code", settings, {"data": ["d-1"]}),
-        nodes.key("code", settings, {**parents, "splits": ["s-3", "s-2"]}),
-        nodes.key("code", settings, {"splits": ["d-1"], "data": ["s-2", "s-3"]}),
-    ]  # fmt: skip
-    assert len(set(keys)) == len(keys)
-    assert all(re.fullmatch("[0-9a-f]{10}", key) for key in keys)
-    same = nodes.key("code", {"a": 1}, {"splits": ["s-2", "s-3"], "none": [], "data": ["d-1"]})
-    assert same == keys[0], "the order of roles, and roles without a parent, say nothing"

@@ -60,8 +60,8 @@ def draw(block, population, data, options, seed):
 """
 
 
-def own(tmp_path, said):
-    (tmp_path / "mine.py").write_text(PROTOCOL.replace("MODELS", said))
+def own(tmp_path, said, protocol=PROTOCOL):
+    (tmp_path / "mine.py").write_text(protocol.replace("MODELS", said))
     mine = {"name": "mine", "file": str(tmp_path / "mine.py")}
     return made(defaults__protocol=mine, defaults__attacks={}, tables={}, figures={}, defaults__controls=False)
 
@@ -70,6 +70,14 @@ def test_models_of_an_own_protocol_are_counted_as_it_says(tmp_path):
     assert own(tmp_path, "7").models == 3 * 7 * 4  # as trained and by three methods
     with pytest.raises(ValueError, match=r"protocol: .*mine\.py: models must return how many .*, it returned str"):
         own(tmp_path, "'many'")
+    for said in ("-1", "True"):
+        with pytest.raises(ValueError, match=r"models must return how many"):
+            own(tmp_path, said)
+    assert own(tmp_path, "0").models == 0
+
+
+def test_a_block_of_an_own_protocol_that_does_not_say_counts_as_one_model(tmp_path):
+    assert own(tmp_path, "7", PROTOCOL.replace("def models(", "def others(")).models == 3 * 1 * 4
 
 
 def test_endless_requests_are_refused():

@@ -5,7 +5,7 @@ import pytest
 from other_values import another
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 
-from unlearning.plugins import registry
+from unlearning.plugins import registry, source
 from unlearning.study.schema import PLACES
 
 #: What a plug-in needs to be chosen at all.
@@ -153,6 +153,9 @@ def test_the_control_is_another_population_than_any_retrained_one():
 def test_the_content_of_a_file_of_data_counts_and_its_place_does_not(tmp_path):
     study = changed(BASE, {"defaults/data": {"name": "arrays", "path": "own.npz"}})
     before = planned(study)
+    (data,) = before.nodes["data"].values()
+    assert data.settings["content"] == source.fingerprint(tmp_path / "own.npz")
+    assert data.place["path"] == "own.npz"
     (tmp_path / "own.npz").write_bytes((tmp_path / "own.npz").read_bytes() + b"x")
     assert rebuilt(before, planned(study)) == everything_from("data", before)
     moved = planned(changed(study, {"defaults/data/path": "moved.npz"}))

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from plan_cases import BASE, BELOW, changed, planned, rebuilt
+from plan_cases import BASE, BELOW, changed, labels, planned, rebuilt
 
 ADAM = {"optimiser": "adamw", "lr": 0.001, "epochs": 2}
 TEXT = changed(
@@ -21,6 +21,8 @@ TEXT = changed(
 def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
     plan = planned(TEXT)
     (base,) = plan.nodes["pretrain"].values()
+    assert labels(plan, "pretrain") == ["passages-gpt2"]
+    assert base.settings["recipe"]["lr"] == 0.001
     made = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
     assert all(node.inputs["base"] == [base.outputs["models"]] for node in made)
     assert all(node.settings["tokens"] for node in made)

@@ -123,7 +123,86 @@ def test_a_stream_can_end_early_and_lend_its_logits():
     assert same(ghost, fitted(bank, Stream(retain)))
 
 
+def test_masked_weights_stay_and_the_others_move_as_if_these_were_fixed():
+    """A mask of whole layers is the same as to name what moves; weight decay moves nothing that is masked."""
+    bank = trained(seeds=SEEDS[:3])
+    stream, layers = Stream(rows(bank.seeds)[1]), [k for k in bank.parameters if k.startswith("4")]
+    mask = {k: torch.full(v.shape, k in layers) for k, v in bank.parameters.items()}
+    assert same(fitted(bank, stream, mask=mask), fitted(bank, stream, only=layers))
+    mask["0.weight"][1] = True
+    after = fitted(bank, stream, mask=mask)
+    moved = [(after.parameters["0.weight"][m] != bank.parameters["0.weight"][m]).any() for m in range(3)]
+    assert moved == [False, True, False]
+
+
+def test_a_fit_ends_after_so_many_steps_of_all_passes_and_epochs():
+    bank = fresh(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    heard = []
+
+    def loss(batch):
+        heard.append((batch.epoch, batch.rows.shape[1]))
+        return fit_labels(batch)
+
+    every = [(0, 8), (0, 5), (0, 8), (0, 8), (0, 8), (0, 7), (1, 8), (1, 5), (1, 8)]
+    for steps in (0, 1, 2, 3, 9):
+        heard.clear()
+        after = fitted(bank, Stream(forget, loss=loss), Stream(retain, loss=loss), steps=steps)
+        assert heard == every[:steps]
+        assert same(after, bank) == (steps == 0)
+    heard.clear()
+    fitted(bank, Stream(forget, loss=loss), Stream(retain, loss=loss))
+    assert len(heard) == 12
+
+
+def test_a_stream_may_follow_the_rows_of_the_first():
+    bank = fresh(seeds=SEEDS[:2])
+    forget, retain = rows(bank.seeds)
+    next_to, seen = torch.arange(60).roll(-1), []
+
+    def loss(batch):
+        seen.append((batch.rows, batch.first.rows, batch.models))
+        return fit_labels(batch)
+
+    fitted(bank, (Stream(retain), Stream(forget, loss=loss, follows=next_to)), epochs=1)
+    assert len(seen) == 4
+    assert all(torch.equal(own, (first + 1) % 60) and models == [0, 1] for own, first, models in seen)
+
+
+def test_the_rate_follows_the_schedule_of_the_optimiser():
+    """A rate of nothing from the second epoch on leaves what the first has made."""
+    bank = trained(seeds=SEEDS[:2])
+    stream = Stream(rows(bank.seeds)[1])
+    ends = Optimiser(lr=0.1, batch_size=8, schedule="multistep", milestones=[1], lr_decay=1e-30)
+    assert same(fitted(bank, stream, optimiser=ends), fitted(bank, stream, optimiser=ends, epochs=1))
+    assert not same(fitted(bank, stream, optimiser=ends), bank)
+
+
 # ---------------------------------------------------------------- records
+
+
+def test_a_step_is_recorded_if_any_of_its_streams_touched_a_recorded_sample():
+    """The second stream reads all of it in one batch: every step of the first model is recorded, none of the other."""
+    bank = fresh(seeds=SEEDS[:2], dtype=torch.float64)
+    forget, retain = rows(bank.seeds)
+    record = np.zeros_like(masks(bank.seeds)[1])
+    record[0, forget.index[0, 0]] = True
+    for streams in ((Stream(retain), Stream(forget, batch_size=13)), (Stream(forget, batch_size=13), Stream(retain))):
+        after = bank.copy()
+        found = after.fit(streams, optimiser=SHORT, epochs=2, purpose="p", record=record)
+        for k, v in after.parameters.items():
+            assert (v[0] - bank.parameters[k][0] - found[k][0]).abs().max() < 1e-12
+            assert not found[k][1].any()
+
+
+def test_the_record_of_masked_steps_is_what_was_left_of_them():
+    bank = fresh(seeds=SEEDS[:2], dtype=torch.float64)
+    stream, record = Stream(rows(bank.seeds)[0]), masks(bank.seeds)[1]
+    mask = {k: torch.full(v.shape, k == "4.bias") for k, v in bank.parameters.items()}
+    after = bank.copy()
+    found = after.fit(stream, optimiser=SHORT, epochs=1, purpose="p", record=record, mask=mask)
+    assert [k for k, v in found.items() if v.any()] == ["4.bias"]
+    assert (after.parameters["4.bias"] - bank.parameters["4.bias"] - found["4.bias"]).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("build", [mlp, conv])

@@ -9,6 +9,7 @@ from scipy.stats import gaussian_kde, norm
 from sklearn.neighbors import KernelDensity
 
 from unlearning import stats
+from unlearning.adversary import density
 from unlearning.metrics import _reference
 
 
@@ -44,13 +45,41 @@ def test_gaussian_density_is_that_of_scipy():
         np.testing.assert_allclose(found[:, s], norm(points.mean(), points.std()).logpdf(at[:, s]), atol=1e-10)
 
 
+def test_a_pooled_spread_is_that_around_the_means_of_all_samples():
+    phi, mask = np.array([[0.0, 10], [2, 16], [4, 13], [9, 99]]), np.ones((4, 2), bool)
+    mask[3] = False
+    found = _reference.log_density(phi, mask, np.array([[3.0, 12.0]]), side="in", kind="pooled")
+    sd = math.sqrt((4 + 4 + 9 + 9) / 6)
+    np.testing.assert_allclose(found[0], norm([2, 13], sd).logpdf([3, 12]), atol=1e-12)
+
+
+@pytest.mark.parametrize(("chunk", "times"), [(12 * 7, 6), (1, 40), (12 * 40, 1)])
+def test_samples_are_taken_in_chunks(chunk, times, monkeypatch):
+    phi, mask = ragged(np.random.default_rng(4))
+    at, kernels, widths = phi[:2], _reference._kernels, []
+    whole = _reference.log_density(phi, mask, at, side="in")
+    monkeypatch.setattr(_reference, "CHUNK", chunk)
+    monkeypatch.setattr(_reference, "_kernels", lambda *of: widths.append(of[1].size) or kernels(*of))
+    np.testing.assert_allclose(_reference.log_density(phi, mask, at, side="in"), whole, rtol=1e-12)
+    assert (len(widths), sum(widths)) == (2 * times, 80)
+
+
+def test_models_that_agree_have_the_smallest_bandwidth():
+    """And two models have one: (4/(3·2))^⅕ of their standard deviation with divisor 1."""
+    same = _reference.log_density(np.ones((3, 1)), np.ones((3, 1), bool), np.ones((1, 1)), side="in")
+    assert same[0, 0] == pytest.approx(norm(0, density.SMALLEST_SPREAD).logpdf(0))
+    two = _reference.log_density(np.array([[0.0], [2]]), np.ones((2, 1), bool), np.ones((1, 1)), side="in", minimum=2)
+    assert two[0, 0] == pytest.approx(norm(0, (2 / 3) ** 0.2 * math.sqrt(2)).logpdf(1))
+
+
+@pytest.mark.parametrize("models", [[7, 0, 11], [7, 0], [3]])
 @pytest.mark.parametrize("kind", ["kde", "gaussian"])
 @pytest.mark.parametrize("bandwidth", ["silverman", 0.7])
-def test_a_model_is_judged_by_the_others(kind, bandwidth, monkeypatch):
+def test_a_model_is_judged_by_the_others(kind, bandwidth, models, monkeypatch):
     rng = np.random.default_rng(2)
     phi, mask = ragged(rng)
     monkeypatch.setattr(_reference, "CHUNK", 12 * 7)  # several chunks of samples
-    audited = np.array([7, 0, 11])
+    audited = np.array(models)
     how = {"side": "in", "kind": kind, "bandwidth": bandwidth}
     found = _reference.log_density_of_its_own(phi, mask, audited, **how)
     for row, m in zip(found, audited, strict=True):

@@ -180,6 +180,8 @@ def test_steps_that_say_nothing_are_empty_with_the_reason():
         "1 of 2 models were not back after 3 steps, 2 of 2 retrained ones were not back after 3 steps"
     )
     assert found.value == 4.5 / 6
+    found = steps_of([soon, late], [soon, late])
+    assert (found.value, found.low, found.high) == (1, 1, 1)
     # without the only retrained model that needed any step there is no ratio
     found = steps_of([soon, late], [late, once])
     assert found.value == 2 / 1.5

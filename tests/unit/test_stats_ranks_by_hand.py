@@ -27,7 +27,8 @@ def test_kendall_s_interval_needs_five_pairs_and_spearman_s_four():
     half = z * np.sqrt((1 + 0.8**2 / 2) / 1)
     np.testing.assert_allclose([rho.low, rho.high], np.tanh(np.arctanh(0.8) + half * np.array([-1, 1])))
     assert (tau.n, rho.n, tau.note, rho.note) == (5, 4, "", "")
-    for few in (stats.kendall(x=x[:4], y=y[:4]), stats.spearman(x=x[:3], y=y[:3])):
+    short = [stats.kendall(x=x[:n], y=y[:n]) for n in (3, 4)] + [stats.spearman(x=x[:n], y=y[:n]) for n in (2, 3)]
+    for few in short:
         assert np.isnan([few.low, few.high]).all()
         assert few.note == f"{few.n} pairs are too few for an interval"
 
@@ -51,10 +52,23 @@ def test_a_list_that_never_varies_has_no_rank_correlation(how):
 
 
 @pytest.mark.parametrize("how", [stats.spearman, stats.kendall])
+def test_a_reversed_order_has_the_mirrored_interval(how):
+    x, y = np.arange(6.0), np.array([0.0, 0, 0, 3, 2, 5])
+    found, mirrored = how(x=x, y=y), how(x=x, y=-y)
+    np.testing.assert_allclose([mirrored.low, mirrored.high], [-found.high, -found.low])
+    if how is stats.spearman:
+        ranks = np.array([2, 2, 2, 5, 4, 6])
+        assert found.value == pytest.approx(np.corrcoef(x, ranks)[0, 1])
+
+
+@pytest.mark.parametrize("how", [stats.spearman, stats.kendall])
 def test_a_perfect_order_keeps_its_end_and_nearly_all_of_the_interval(how):
     found = how(x=np.arange(6.0), y=np.arange(6.0))
     assert found.high == 1
     assert 0.99 < found.low < 1
+    reverse = how(x=np.arange(6.0), y=-np.arange(6.0))
+    assert reverse.low == -1
+    assert -1 < reverse.high < -0.99
 
 
 def test_the_largest_of_independent_numbers_by_hand():

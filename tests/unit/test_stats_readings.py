@@ -17,7 +17,7 @@ def sides(*rows):
 
 def test_the_auc_of_each_model_by_hand():
     positive, negative = sides("+-+-.", ".+-+-")
-    score = np.array([[3.0, 2.0, 1.0, 1.0, 9.0], [9.0, 0.0, 0.0, 5.0, 1.0]])
+    score = np.array([[3.0, 2.0, 1.0, 1.0, np.nan], [np.nan, 0.0, 0.0, 5.0, 1.0]])  # on no side: never read
     found = separation.auc(score=score, positive=positive, negative=negative)
     np.testing.assert_allclose(found.value, [(1 + 0.25) / 2, (0.25 + 1) / 2])
     # placements 1 and ¼ of positives, ½ and ¾ of negatives, each side with two imaginary ones
@@ -44,7 +44,7 @@ def test_samples_in_effect_by_hand():
 @pytest.mark.parametrize(("fpr", "value", "j"), [(0.25, 0.5, 2), (0.5, 0.75, 3)])
 def test_the_slope_and_the_optimism_of_a_tpr_by_hand(fpr, value, j):
     """Negatives 0 to 3 and a sample that is on no side; positives between them."""
-    score = np.array([[0.0, 1.0, 2.0, 3.0, 99.0, 3.5, 2.5, 1.5, 0.5]])
+    score = np.array([[0.0, 1.0, 2.0, 3.0, np.nan, 3.5, 2.5, 1.5, 0.5]])
     positive, negative = sides("----.++++")
     part, optimism = separation.tpr_at_fpr(score=score, positive=positive, negative=negative, fpr=fpr)
     np.testing.assert_allclose(part.value, [value])
@@ -55,6 +55,15 @@ def test_the_slope_and_the_optimism_of_a_tpr_by_hand(fpr, value, j):
     hits, alarms = (crossed.per_model(value=(score > 3 - 4 * fpr) * 1.0, weight=side) for side in (positive, negative))
     np.testing.assert_allclose(part.influence, hits.influence - slope * alarms.influence)
     np.testing.assert_allclose(part.imagined, np.concatenate([hits.imagined, -slope * alarms.imagined], axis=1))
+
+
+def test_a_positive_that_ties_with_a_cut_is_not_accepted():
+    """From the cut 3 to the cut 2: none and three of four positives."""
+    positive, negative = sides("----++++")
+    score = np.array([[0.0, 1.0, 2.0, 3.0, 3.0, 3.0, 2.5, 2.0]])
+    part, optimism = separation.tpr_at_fpr(score=score, positive=positive, negative=negative, fpr=0.25)
+    assert part.value == [0.75]
+    np.testing.assert_allclose(optimism, [0.75 / (2 * np.sqrt(0.1875 / 4)) * (2 / 5 - 0.25)])
 
 
 def test_the_spread_of_a_rate_ends_at_0():

@@ -108,6 +108,8 @@ def test_a_half_width_of_pairs_alone_is_the_mean_of_student_s():
     np.testing.assert_allclose(resolution.half_width(of=of, design=single, units=False), expected, rtol=2e-3)
     assert resolution.half_width(of=of, design=Design(1, 1.0, 1.0, 9)) == 0
     assert resolution.half_width(of=of, design=Design(1, 1.0, 2.0, 9)) == 0
+    found = resolution.half_width(of=of, design=Design(2, 1.0, 2.0, 9))
+    np.testing.assert_allclose(found, special.stdtrit(1, 0.975) * np.sqrt(2) * mean_root(1), rtol=5e-3)
     found = resolution.half_width(of=of, design=Design(1, 2.0, 1.0, 9))
     np.testing.assert_allclose(found, special.stdtrit(1, 0.975) * 2 * mean_root(1), rtol=5e-3)
 

@@ -168,6 +168,10 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
     assert ks.value == 0.5
     assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
     assert (ks.low, ks.high, quality.high) == (0, 1, 1)
+    same, _ = truth_ratio.compared(
+        own[[0, 2]], high[None] + own[[0, 2]], np.ones((2, 3), bool), split=[0, 1], block=[0, 0]
+    )
+    assert (same.value, same.low, same.high) == (1, 1, 1)
     assert quality.low < 1e-3
     far = truth_ratio.compared(
         np.arange(5000.0)[None], np.arange(9000.0, 14000)[None], np.ones((1, 5000), bool), split=[0], block=[0]

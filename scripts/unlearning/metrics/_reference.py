@@ -36,9 +36,8 @@ def log_density(
     per_sample.require(mask, minimum=minimum, side=side)
     if kind in SPREADS:
         return density.gaussian(at, per_sample.mean(phi, mask), per_sample.spread(phi, mask, kind=SPREADS[kind]))
-    shape = (1, at.shape[1])
     count, width = _count_and_bandwidth(phi, mask, bandwidth, leave_out=False)
-    return _kde(phi, mask, at, np.broadcast_to(width, shape), np.broadcast_to(count, shape), None)
+    return _kde(phi, mask, at, np.broadcast_to(width, at.shape), np.broadcast_to(count, at.shape), None)
 
 
 def log_density_of_its_own(
@@ -70,7 +69,7 @@ def _count_and_bandwidth(phi, mask, rule: Bandwidth, *, leave_out: bool) -> tupl
     squares, count = per_sample.squares(phi, mask, leave_out=leave_out)
     if rule != "silverman":
         return count, float(rule)
-    spread = np.sqrt(squares / np.maximum(count - 1, 1))
+    spread = np.sqrt(squares / (count - 1))
     return count, np.maximum((4 / (3 * count)) ** 0.2 * spread, density.SMALLEST_SPREAD)
 
 
@@ -83,14 +82,12 @@ def _kde(phi, mask, at, width, count, excluded: np.ndarray | None) -> np.ndarray
         some = slice(start, start + columns)
         chunk = points[:, some].copy()
         for k in range(len(at)):
-            row = k if len(width) > 1 else 0
-            if excluded is None:
-                result[k, some] = _kernels(chunk, at[k, some], width[row, some], count[row, some])
-                continue
-            own = chunk[excluded[k]].copy()
-            chunk[excluded[k]] = np.inf
-            result[k, some] = _kernels(chunk, at[k, some], width[row, some], count[row, some])
-            chunk[excluded[k]] = own
+            if excluded is not None:
+                own = chunk[excluded[k]].copy()
+                chunk[excluded[k]] = np.inf
+            result[k, some] = _kernels(chunk, at[k, some], width[k, some], count[k, some])
+            if excluded is not None:
+                chunk[excluded[k]] = own
     return result
 
 

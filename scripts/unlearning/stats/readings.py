@@ -57,9 +57,8 @@ def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
         return test.missing or "no target has samples on both sides"
-    score = np.where(test.positive | test.negative, test.score, 0.0)[usable]
     positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
-    return score, positive, negative
+    return test.score[usable], positive, negative
 
 
 def tpr_name(fpr: float) -> str:

@@ -9,8 +9,8 @@ from unlearning.stats import crossed
 def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
     """AUC of positive against negative samples for each model, ties half.
 
-    ``score`` float64 [models, samples] without NaN; ``positive`` and ``negative`` float64 [models, samples], the
-    weights of the two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
+    ``score`` float64 [models, samples], without NaN on either side; ``positive`` and ``negative`` float64 [models,
+    samples], the weights of the two sides (0 elsewhere). Influence: the placement values (DeLong et al. 1988).
     """
     placement = np.zeros(score.shape)
     for m in range(len(score)):

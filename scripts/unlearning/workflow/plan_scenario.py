@@ -64,7 +64,7 @@ class Judged(Models):
         compared = dict(zip(("retrained", "control"), references, strict=False))
         compared |= self._asked_again(data, splits, made, references)
         scores = None
-        if self.record.attacked or scenario.attacks:
+        if scenario.attacks:
 
             def attack(plan: Plan, some: dict[str, Plugin], place: dict | None = None) -> Node:
                 attacks = {n: {"name": a.name, "options": a.options} for n, a in some.items()}

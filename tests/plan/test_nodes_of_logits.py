@@ -1,0 +1,61 @@
+"""What is planned for logits from elsewhere: the parts they play, and who reads them."""
+
+import numpy as np
+import pytest
+from plan_cases import BASE, case, changed, label, labels, metrics, planned
+
+
+@pytest.fixture
+def logits(tmp_path, monkeypatch):
+    """Two methods of one folder of logits; shadow models of the first alone."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("one/target", "two/target", "one/shadow", "retrain", "original"):
+        (tmp_path / "logits" / folder).mkdir(parents=True)
+        for part in ("logits", "labels", "train", "forget"):
+            np.save(tmp_path / "logits" / folder / f"{part}.npy", np.full(3, len(folder)))
+
+
+def external(**edits):
+    defaults = {"protocol": {"name": "external", "path": "logits"}, "attacks": {"random": {}}}
+    study = {**BASE, "defaults": {**defaults, "methods": {"one": {}, "two": {}}}, "tables": {}, "figures": {}}
+    return planned(changed(study, edits))
+
+
+def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
+    made = external()
+    assert set(labels(made, "external")) == {
+        "external-one-target", "external-one-shadow", "external-two-target", "external-original", "external-retrain"
+    }  # fmt: skip
+    node = metrics(made, "one")
+    assert node.settings["populations"][:2] == ["target", "shadow"]
+    assert set(node.settings) == {"metrics", "options", "paper_set", "populations", "bootstrap", "seed"}
+    assert list(node.settings["metrics"]) == ["external"]
+    assert "external" not in node.settings["options"]
+    assert (node.settings["bootstrap"], node.settings["seed"]) == (1000, 0)
+    asked = {
+        n.settings["population"]: n for n in made.nodes["external"].values() if label(n.name) != "external-two-target"
+    }
+    files = [asked[part].outputs[f] for part in node.settings["populations"] for f in ("data", "membership", "logits")]
+    assert node.inputs["populations"] == files
+    (scores,) = [n for n in made.nodes["attack"].values() if label(n.name) == "external-one"]
+    assert scores.settings == {"attacks": {"random": {"name": "random", "options": {}}},
+                               "populations": ["target", "shadow"], "seed": 0}  # fmt: skip
+    assert scores.inputs["populations"] == files[:6]
+    assert (node.inputs["scores"], node.inputs["reasons"]) == ([scores.outputs["scores"]], [scores.outputs["spec"]])
+    assert labels(made, "comparisons") == ["external"]
+    target = asked["target"]
+    assert target.place["files"]["logits"] == "logits/one/target/logits.npy"
+    assert set(target.settings) == {"population", "content"}
+    found = case(made, "one")
+    assert (found.unlearned, found.splits) == ([target.outputs["logits"]], [target.outputs["membership"]])
+    assert (found.data, found.scores) == (target.outputs["data"], scores.outputs["scores"])
+    assert found.originals == [asked["original"].outputs["logits"]]
+    assert node.place == scores.place == {"files": {}}
+
+
+def test_logits_without_attacks_have_no_scores(logits, tmp_path):
+    (tmp_path / "logits" / "original").rename(tmp_path / "original")
+    made = external(**{"defaults/attacks": {}})
+    assert not made.nodes["attack"]
+    assert (case(made, "one").scores, case(made, "one").originals) == (None, [])
+    assert "scores" not in metrics(made, "one").inputs

@@ -1,0 +1,51 @@
+"""A folder's populations as cases that need no files."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from unlearning import stats
+from unlearning.adversary.external_case import ExternalCase
+from unlearning.artifacts.arrays import Membership
+
+Y = np.tile([0, 1, 2], 5)
+PART = (np.arange(15) >= 12).astype(np.uint8)
+SETTINGS = {
+    "metrics": {"external": {"fpr": [0.25]}}, "seed": 0, "bootstrap": 50, "paper_set": ["a"],
+    "options": {"competition": {"groups": 3}, "ruli": {}, "one_run": {}},
+}  # fmt: skip
+
+
+def pair(models: int = 2) -> Membership:
+    """A swapped pair: samples 0 to 2 against 3 to 5, of which models of either split keep 6 to 11."""
+    split = np.repeat([0, 1], models)
+    first, second = np.arange(15) < 3, (np.arange(15) >= 3) & (np.arange(15) < 6)
+    forget = np.where(split[:, None] == 0, first, second)
+    heldout = np.where(split[:, None] == 0, second, first)
+    train = ~heldout & (PART == 0)
+    count = 2 * models
+    return Membership(train, forget, heldout, np.arange(count), split, np.zeros(count, int), np.zeros(count, bool))
+
+
+def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, scores=None, others=None) -> ExternalCase:
+    """Random logits in which forgotten samples are surer by ``trace``."""
+    logits = np.random.default_rng(seed).normal(size=(*member.train.shape, 3))
+    logits += trace * member.forget[..., None] * np.eye(3)[y]
+    case = ExternalCase("", [], [], ["own"], scores and "scores")
+    case.__dict__.update(
+        data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 1))), membership=member, unlearned=logits,
+        scores=scores or {}, others=others or {}, failed_attacks={}, selection=None,
+        answers=lambda files: SimpleNamespace(
+            predicted=lambda models: logits[models].argmax(-1),
+            phi=lambda y, models: stats.phi(logits=logits, y=y)[models],
+        ),
+    )  # fmt: skip
+    return case
+
+
+def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
+    """Models that all forget the same samples and keep six others."""
+    member = pair(models)[np.arange(models)]
+    forget = np.tile(np.isin(np.arange(15), samples), (models, 1))
+    return replace(member, forget=forget, train=member.train | forget, heldout=member.heldout & ~forget)

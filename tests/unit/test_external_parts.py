@@ -1,0 +1,154 @@
+"""Which populations of a folder make swapped pairs, the competition's score and RULI; else the reason."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from folder_cases import SETTINGS, Y, pair, population, same_forget
+from unlearning import stats
+from unlearning.artifacts.arrays import Membership
+from unlearning.metrics import competition, external, ruli
+
+# ---------------------------------------------------------------- swapped pairs
+
+
+def changed(name: str, model: int | slice, samples: list[int]) -> Membership:
+    member = pair()
+    value = getattr(member, name).copy()
+    value[model] = np.isin(np.arange(15), samples)
+    return replace(member, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        (pair(), ""),
+        (pair(1), ""),
+        (replace(pair(), split=np.array([0, 0, 1, 2])), "block 0 has 3 splits, a swapped pair has two"),
+        (replace(pair(), block=np.array([0, 1, 0, 1])), ""),
+        (replace(pair(), block=np.array([4, 4, 4, 7])), "block 7 has 1 splits, a swapped pair has two"),
+        (changed("forget", 1, [0, 1, 6]), "models of split 0 in block 0 differ in forget or heldout"),
+        (changed("heldout", 3, [0, 1]), "models of split 1 in block 0 differ in forget or heldout"),
+        (changed("heldout", slice(0, 2), [3, 4]), "in block 0 the forget set of one split is not the heldout set"),
+        (changed("heldout", slice(2, 4), [0, 1]), "in block 0 the forget set of one split is not the heldout set"),
+    ],
+)
+def test_why_models_are_no_swapped_pairs(member, why):
+    found = external.swapped(SimpleNamespace(membership=member))
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+# ---------------------------------------------------------------- the competition's score
+
+
+def test_why_the_score_cannot_be_computed():
+    own, other_y = same_forget(), (Y + 1) % 3
+    retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
+    others_forget = population(same_forget(4, (0, 1)))
+    for others, why in (
+        ({"retrain": retrain}, ""),
+        ({"retrain": retrain, "retrain_control": control}, ""),
+        ({"retrain_control": control}, "there is no retrain/ (for retrain itself: retrain_control/)"),
+        ({"retrain": population(same_forget(4), y=other_y)}, "retrain/ holds other samples than target/"),
+        ({"retrain": others_forget}, "the models of retrain/ have other forget sets than those of target/"),
+        ({"retrain": retrain, "retrain_control": population(same_forget(4), y=other_y)},
+         "retrain_control/ holds other samples"),
+        ({"retrain": retrain, "retrain_control": others_forget}, "the models of retrain_control/ have other forget"),
+    ):  # fmt: skip
+        found = external._apart(population(own, others=others))
+        assert found.startswith(why)
+        assert bool(found) == bool(why)
+        if why:
+            (row,) = external._competition(population(own, others=others), SETTINGS)
+            assert (row["metric"], row["note"]) == ("score", found)
+    assert "different forget sets" in external._apart(population(pair(), others={"retrain": retrain}))
+
+
+def test_the_score_is_that_of_the_populations():
+    retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
+    case = population(same_forget(), trace=30.0, others={"retrain": retrain, "retrain_control": control})
+    found = {row["metric"]: row for row in external._competition(case, SETTINGS)}
+    phi = [stats.phi(logits=one.unlearned[:, :3], y=Y[:3]) for one in (case, retrain, control)]
+    accuracy = [(one.unlearned.argmax(-1) == Y) for one in (case, retrain)]
+    assert found["forgetting_quality"]["note"] == "3 unlearned and 4 retrained models"
+    assert found["forgetting_quality_null"]["note"].startswith("4 retrained against 4 independently")
+    ratio = accuracy[0][:, 6:12].mean() / accuracy[1][:, 6:12].mean()
+    assert found["retain_accuracy_ratio"]["value"] == pytest.approx(ratio)
+    assert found["test_accuracy_ratio"]["value"] == pytest.approx(
+        accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean()
+    )
+    options = competition.Options(groups=3)
+    args = (*phi, np.arange(3), options, external.generator(0, "competition"))
+    mine = external.contributions(case, SETTINGS).get("forgetting_quality_over_null")
+    theirs = competition.over_null(*args).get("forgetting_quality_over_null")
+    assert (mine is None) == (theirs is None)
+    if mine is not None:
+        np.testing.assert_array_equal(mine.value, theirs.value)
+    alone = population(same_forget(1), others={"retrain": retrain})
+    (row,) = external._competition(alone, SETTINGS)
+    assert "at least two unlearned" in row["note"]
+
+
+def test_a_population_without_kept_or_test_samples_has_no_accuracy_on_them():
+    member = same_forget(2)
+    read = external._models(population(member))
+    assert read.retain_accuracy.shape == read.test_accuracy.shape == (2,)
+    member.train[1] = member.forget[1]
+    without = population(member)
+    without.data.part = np.zeros(15)
+    assert external._models(without).retain_accuracy is None
+    assert external._models(without).test_accuracy is None
+
+
+# ---------------------------------------------------------------- RULI
+
+
+def test_why_ruli_s_question_cannot_be_asked():
+    own, shadow = pair(), population(pair(4), 5)
+    whole = {"original": population(own, 3), "shadow": shadow, "shadow_original": population(pair(4), 6)}
+    for change, why in (
+        ({}, ""),
+        ({"original": None}, "there is no original/"),
+        ({"original": population(pair(4))}, "the models of original/ are not those of target/"),
+        ({"shadow": None}, "there is no shadow/ with logits"),
+        ({"shadow": population(pair(4), y=(Y + 1) % 3)}, "shadow/ holds other samples than target/"),
+        ({"shadow_original": None}, "there is no shadow_original/"),
+        ({"shadow_original": population(own)}, "the models of shadow_original/ are not those of shadow/"),
+    ):
+        others = {name: one for name, one in {**whole, **change}.items() if one is not None}
+        case = population(own, others=others)
+        found = external._unasked(case)
+        assert found.startswith(why)
+        assert bool(found) == bool(why)
+        if why:
+            (row,) = external._ruli(case, SETTINGS)
+            assert (row["metric"], row["attack"], row["note"]) == ("privacy_auc", "ruli", found)
+
+
+def test_ruli_reads_its_populations():
+    own, shadow = pair(), population(pair(4), 5)
+    trained, original, retrain = population(pair(4), 6), population(own, 3), population(own, 4)
+    others = {"original": original, "shadow": shadow, "shadow_original": trained, "retrain": retrain}
+    case = population(own, others=others)
+    targets, shadows = external._audited(case)
+    for read, one in (
+        (targets.unlearned, case), (targets.original, original), (targets.retrained, retrain),
+        (shadows.unlearned, shadow), (shadows.original, trained),
+    ):  # fmt: skip
+        np.testing.assert_allclose(read, stats.phi(logits=one.unlearned, y=Y))
+    assert shadows.retrained is None
+    assert targets.forget is own.forget
+    assert shadows.train is shadow.membership.train
+    others["retrain"] = population(pair(3), 4)  # cannot be compared model by model
+    assert external._audited(case)[0].retrained is None
+    (row,) = external._ruli(case, {**SETTINGS, "options": {"ruli": {"minimum": 9}}})
+    assert "reference models as" in row["note"]
+    found = {row["metric"] for row in external._ruli(case, SETTINGS)}
+    assert {"privacy_auc", "efficacy_auc"} <= found
+    assert list(external.contributions(case, SETTINGS)) == [
+        "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
+    ]  # fmt: skip
+    assert list(ruli.aucs(*external._audited(case), ruli.Options(), np.arange(15))) == ["privacy_auc"]

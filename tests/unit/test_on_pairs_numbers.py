@@ -1,0 +1,163 @@
+"""The competition's score on swapped pairs where every ε is 0 or the cap, and its intervals in closed form."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from unlearning.artifacts.arrays import Membership
+from unlearning.metrics import _pairs, competition_on_pairs
+from unlearning.metrics.competition_on_pairs import NO_NULL, Split, estimates
+
+ONE = (1.0, 1.0)
+
+
+def splits(*f: float, null: float = 1.0, test: tuple[float, float] = ONE) -> list[Split]:
+    """One split of each of so many pairs, all of whose samples have the same points."""
+    return [Split(block, np.full(4, one), np.full(4, null), ONE, test) for block, one in enumerate(f)]
+
+
+def test_three_pairs_are_enough_for_students_interval():
+    values = np.array([0.4, 0.5, 0.9])
+    found = estimates(splits(*values))
+    half = student(2).ppf(0.975) * values.std(ddof=1) / math.sqrt(3)
+    for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
+        one = found[name]
+        assert (one.value, one.low, one.high) == pytest.approx((0.6, max(0.6 - half, 0), 0.6 + half))
+        assert (one.n, one.note) == (12, "")
+    two = estimates(splits(0.5, 0.5))["forgetting_quality"]
+    assert "too few models for an interval over models" in two.note
+    assert (two.value, two.n) == (0.5, 8)
+    narrow = estimates(splits(0.5, 0.6, 0.7))["forgetting_quality"]
+    assert narrow.low == pytest.approx(0.6 - student(2).ppf(0.975) * 0.1 / math.sqrt(3))
+
+
+def test_two_pairs_have_an_interval_over_samples():
+    h, null = np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), np.full(8, 0.5)
+    found = estimates([Split(0, h, null, (0.8, 0.9), (0.6, 0.9))])
+    half = student(7).ppf(0.975) * math.sqrt(2 / 7 / 8)
+    for name, scale in (
+        ("forgetting_quality", 1), ("forgetting_quality_over_null", 2), ("score", 0.8 / 0.9 * 0.6 / 0.9)
+    ):  # fmt: skip
+        one = found[name]
+        assert (one.value, one.low, one.high) == pytest.approx(
+            (0.5 * scale, (0.5 - half) * scale, (0.5 + half) * scale)
+        )
+    assert found["forgetting_quality_null"].value == found["forgetting_quality_null"].low == 0.5
+    rare = estimates([Split(0, np.eye(8)[0], null, ONE, ONE)])
+    assert {rare[name].low for name in ("forgetting_quality", "forgetting_quality_over_null", "score")} == {0}
+
+
+def test_what_is_missing_is_said():
+    found = estimates(splits(0.5, 0.5, null=0.0))
+    assert math.isnan(found["forgetting_quality_over_null"].value)
+    assert found["forgetting_quality_over_null"].note == "F₀ is 0"
+    assert found["forgetting_quality_null"].value == 0
+    unknown = estimates(splits(0.5, 0.5, null=math.nan))
+    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
+        assert unknown[name].note == NO_NULL
+        assert unknown[name].n == 8
+    assert unknown["forgetting_quality"].value == unknown["score"].value == 0.5
+    for test in ((0.5, 0.0), (math.nan, math.nan)):
+        score = estimates(splits(0.5, 0.5, 0.5, test=test))["score"]
+        assert math.isnan(score.value)
+        assert score.note == "the final score needs the accuracy of retrained models on a test part, above 0"
+
+
+def test_a_number_that_rests_on_one_pair_has_no_interval():
+    parts = splits(0.5, 0.5, 0.5, null=0.0)
+    parts[0] = Split(0, np.full(4, 0.5), np.full(4, 1.0), ONE, ONE)
+    one = estimates(parts)["forgetting_quality_over_null"]
+    assert one.value == 1.5
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    assert (one.n, one.note) == (12, "without one of the pairs there is no number, so no interval")
+
+
+# ---------------------------------------------------------------- a case
+
+
+def logits(phi: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of two classes, with this logit-scaled confidence in the labels ``y``, both [models, samples]."""
+    return np.where(np.eye(2)[y] > 0, phi[..., None], 0.0)
+
+
+def case(*, control=True, test=True, method="own"):
+    """A shadow model, then one pair: two models forget samples 0 to 3, two 4 to 7; 8 and 9 are kept, 10 to 13 tested.
+
+    Unlearned models tell two of each four apart from retrained ones; retrained ones of the other split and the control
+    tell one apart."""
+    count, samples = 5, 14
+    forget, heldout = np.zeros((2, count, samples), bool)
+    forget[1:3, :4] = heldout[3:, :4] = forget[3:, 4:8] = heldout[1:3, 4:8] = True
+    train = ~heldout & (np.arange(samples) < 10)
+    split = np.array([0, 0, 0, 1, 1])
+    member = Membership(train, forget, heldout, np.arange(count), split, np.zeros(count, int), np.arange(count) == 0)
+    y = np.tile([0, 1, 1, 0, 1, 0, 1], 2)
+    phi = np.full((count, samples), 5.0)
+    own, retrain, other = phi.copy(), phi.copy(), phi.copy()
+    own[:, [0, 1, 4, 5]] = 9
+    retrain[1:3, 4] = retrain[3:, 0] = 1  # what a split of the other side says of one sample
+    other[:, [0, 4]] = 7
+    own[1:3, 8], own[:, 10:12], retrain[:, 10] = -5, -5, -5
+    made = {"own": logits(own, y), "retrain": logits(retrain, y), "control": logits(other, y)}
+    files = {"unlearned_files": [method], "retrained_files": ["retrain"]}
+    return SimpleNamespace(
+        membership=member, labels=y, unlearned=made[method], retrained=made["retrain"],
+        control=made["control"] if control else None, **files,
+        data=SimpleNamespace(part=(np.arange(samples) >= (10 if test else 99)) * 1, y_clean=y),
+    )  # fmt: skip
+
+
+def read(one: SimpleNamespace, split: int = 0) -> Split:
+    return competition_on_pairs.read_split(one, _pairs.groups(one.membership)[split], "exact")
+
+
+def test_a_split_is_compared_with_models_retrained_for_it():
+    """Two models on a side have no bins (⌈ln 1⌉ = 0); three have, so the pair is doubled."""
+    one = case()
+    found = read(one)
+    assert found.block == 0
+    assert found.retain == (0.5, 1)
+    assert found.test == (0.5, 0.75)
+    assert read(one, 1).retain == (1, 1)
+    assert math.isnan(read(case(test=False)).test[0])
+    assert found.h.tolist() == [0, 0, 0, 0]
+
+
+def more(one: SimpleNamespace) -> SimpleNamespace:
+    """The same with every model three times."""
+    again = np.repeat(np.arange(5), 3)
+    one.membership = one.membership[again]
+    for name in ("unlearned", "retrained", "control"):
+        value = getattr(one, name)
+        setattr(one, name, None if value is None else value[again])
+    return one
+
+
+@pytest.mark.parametrize(
+    ("method", "control", "h", "null"),
+    [
+        ("own", True, [0, 0, 1, 1], [0, 1, 1, 1]),
+        ("retrain", True, [0, 1, 1, 1], [0, 1, 1, 1]),
+        ("retrain", False, [0, 1, 1, 1], None),
+    ],
+)
+def test_points_and_their_null(method, control, h, null):
+    one = more(case(method=method, control=control))
+    for split in (0, 1):
+        found = read(one, split)
+        assert found.h.tolist() == h
+        assert np.isnan(found.null).all() if null is None else found.null.tolist() == null
+
+
+def test_rows_of_a_case_say_how_many_models_were_compared():
+    rows = competition_on_pairs.rows(more(case()), {"metrics": {"competition_on_pairs": {}}})
+    found = {row["metric"]: row for row in rows}
+    assert len(rows) == len(found) == 4
+    assert [found[name]["value"] for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
+    assert found["score"]["value"] == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
+    assert found["score"]["note"].startswith("6 against 6 models for each of 2 forget sets; ")
+    assert found["score"]["n"] == 8
