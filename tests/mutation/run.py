@@ -151,6 +151,7 @@ ALIKE = (
     (r"lru_cache\(.*?\)$", "lru_cache()"),  # how many results are kept changes none of them
     (r",\s*[*/],", ", *,"),  # how arguments are passed is said of a signature, and seen in no result
     (r"\breshape\((.*?),\s*(?:~1|-\s*[02-9])\)", r"reshape(\1, -1)"),  # every negative size is "what is left"
+    (r"\breshape\((?:~1|-\s*[2-9])(?=[,)])", "reshape(-1"),
     (r"\bstrict\s*=\s*False", "strict=True"),  # an assertion about the code's own lists, which never fails
     (r'\bis\s+(not\s+)?(?=["\'])', lambda found: "!= " if found[1] else "== "),  # texts of a schema are interned
 )
