@@ -6,7 +6,7 @@ import pytest
 from unlearning.adversary.case import Case
 from unlearning.artifacts.arrays import Data, Logits, Membership
 from unlearning.metrics import confusion
-from unlearning.stats import crossed
+from unlearning.stats import crossed, paired
 
 
 def confused(models=3, samples=60):
@@ -133,6 +133,13 @@ def test_rows_compare_what_was_taught_with_the_labels_of_the_data(tmp_path):
     guess = np.where(np.arange(60) < 30, given["trained"], y)  # the confusion survives in the first half
     Logits(logits_of(guess), np.arange(60), y).write(paths["unlearned"])
     case = Case(paths["data"], [paths["splits"]], [], [paths["unlearned"]])
-    error, _ = confusion.rows(case, {})
+    error, score = confusion.rows(case, {})
     rates = [forget[m, :30].sum() / forget[m].sum() for m in (0, 2)]
     assert error["value"] == pytest.approx(np.mean(rates))
+    part = confusion.contributions(case, {})["ic_score"]
+    np.testing.assert_allclose(part.value, 1 - np.array([rates]))
+    assert np.array_equal(part.index, np.flatnonzero(forget[[0, 2]].any(axis=0)))
+    mean = paired.distances(
+        **{name: getattr(part, name) for name in ("value", "influence", "imagined", "unit", "split")}
+    )
+    assert mean.value == pytest.approx([score["value"]])
