@@ -66,7 +66,7 @@ def test_equation_2_as_printed_bounds_nothing():
     assert np.mean(exceeded) > 0.3
     u, r = rng.normal(size=(2, models, 200))
     half = models // 2
-    bounds = epsilon_bounds(unlearned=(u[:half], u[half:]), retrained=(r[:half], r[half:]))
+    bounds = epsilon_bounds(unlearned=(u[:half], u[half:]), retrained=(r[:half], r[half:]), confidence=0.95)
     assert (bounds > 0).mean() < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
 
 
