@@ -108,7 +108,7 @@ WRONG = [
     ("defaults/data", "{name: arrays, path: no/such.npz}", "defaults.data.path: 'no/such.npz' does not exist; give a"),
     # model
     ("defaults/model", "", "scenarios.clean.model: is missing; add it"),
-    ("defaults/model/name", "", "defaults.model.name: is missing; choose one of bert, cnn, distilbert,"),
+    ("defaults/model/name", "", "defaults.model.name: is missing; choose one of airbench, bert, cnn, distilbert,"),
     ("defaults/model/name", "resnet", "defaults.model.name: there is no model 'resnet', did you mean 'resnet18'? (kno"),
     ("defaults/model/hiden", "[3]", "defaults.model.hiden: there is no such field, did you mean 'hidden'? (known: "),
     ("defaults/model/hidden", "16", "defaults.model.hidden: must be a list, found 16"),

@@ -104,7 +104,7 @@ def test_every_file_of_the_library_is_found_by_its_name(kind):
 @pytest.mark.parametrize("name", ["nothing", "_layers", "__init__", "../study", "mlp.py", "", "a/b", "/etc/passwd"])
 def test_a_name_is_no_path(name):
     with pytest.raises(
-        ValueError, match=rf"^{re.escape(repr(name))} is none of the models known here: bert, cnn, distilbert"
+        ValueError, match=rf"^{re.escape(repr(name))} is none of the models known here: airbench, bert, cnn, distilbert"
     ):
         registry.source_file("models", name)
 

@@ -43,7 +43,11 @@ DEFAULT = [
         "2e2",
         "defaults.data.test_size: must be a number, found '2e2', which YAML takes for t",
     ),
-    ("defaults/model/name", "mpl", "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: bert, "),
+    (
+        "defaults/model/name",
+        "mpl",
+        "defaults.model.name: there is no model 'mpl', did you mean 'mlp'? (known: airbench, bert, ",
+    ),
     ("defaults/methods/fisher/variant", "golatka", "defaults.methods.fisher.variant: must be 'golatkar' or 'becker'"),
     ("scenarios/noisy/recipe", "{lr: -1}", "scenarios.noisy.recipe.lr: must be at least 0, found -1"),
     (

@@ -195,6 +195,7 @@ def _tidy() -> None:
             about, young = folder.stat(), time.time() - 60
             if about.st_uid != os.getuid() or about.st_mtime > young or not (folder / DOORS[0]).exists():
                 continue
+            asked.setblocking(False)  # a suspended server answers nobody
             try:
                 with _short(str(folder)) as short:
                     asked.connect(f"{short}/{DOORS[0]}")
