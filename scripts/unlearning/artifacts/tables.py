@@ -21,8 +21,8 @@ UNION_COLUMNS = ("study", "scenario", "protocol", "method", *METRIC_COLUMNS)
 class _NoPandas:
     """An import finder that hides pandas, which pyarrow imports if it is there."""
 
-    @classmethod
-    def find_spec(cls, name: str, path: object = None, target: object = None) -> None:
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError(name)
 

@@ -62,7 +62,6 @@ class Lane:
         on_gpu = torch.device(device).type == "cuda"
         # The GPU's kernel takes a float32 rate only.
         self.rate = torch.zeros((), device=device, dtype=torch.float32 if on_gpu else torch.float64)
-        self.set_to: float | None = None
         self.optimiser = RecordedSGD(
             [v for v in self.leaves.values() if v.requires_grad], self.rate,
             momentum=optimiser.momentum, weight_decay=optimiser.weight_decay,
@@ -89,9 +88,7 @@ class Lane:
         size = self.order.batch_size
         part = slice(step * size, (step + 1) * size)
         with self._queued():
-            if rate != self.set_to:
-                self.rate.fill_(rate)
-                self.set_to = rate
+            self.rate.fill_(rate)
             rows, jitter = self.index[:, part], None if self.shifts is None else self.shifts[:, part]
             if rows.shape[1] < size:
                 self.step(rows, jitter)

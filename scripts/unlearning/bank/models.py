@@ -115,7 +115,7 @@ class Models:
 
         Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
         once; by default so many that a language model's vocabulary fits for each token, and on a CPU so few images that
-        what layers hand on stays in its caches (twice as fast with a small residual network).
+        what layers hand on stays in its caches (two to four times as fast with small residual networks).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from unlearning.plugins.settings import Rate, Settings
 
+Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
+
 
 class Optimiser(Settings):
     """Optimiser and learning rate. ``schedule`` multiplies ``lr``: cosine to 0 over all epochs, ×``lr_decay`` at
@@ -18,7 +20,7 @@ class Optimiser(Settings):
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
     batch_size: int = Field(64, ge=1)
-    schedule: Literal["constant", "cosine", "multistep", "one_cycle"] = "constant"
+    schedule: Schedule = "constant"
     milestones: tuple[int, ...] = ()
     lr_decay: float = Field(0.1, gt=0)
 

@@ -3,8 +3,6 @@
 Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
 """
 
-from typing import Literal
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -13,7 +11,7 @@ from torch.nn.functional import log_softmax
 from unlearning.bank.bank import Bank
 from unlearning.bank.engine import StackedChain
 from unlearning.bank.losses import distillation
-from unlearning.bank.optim import Optimiser
+from unlearning.bank.optim import Optimiser, Schedule
 from unlearning.bank.streams import Batch, Rows, Stream
 from unlearning.plugins.settings import Passes, Rate, Settings
 
@@ -30,7 +28,7 @@ class Contrast(Optimiser):
 
     lr: Rate = 3e-4
     momentum: float = Field(0.9, ge=0, lt=1)
-    schedule: Literal["constant", "cosine", "multistep"] = "cosine"
+    schedule: Schedule = "cosine"
 
 
 class Repair(Optimiser):

@@ -32,7 +32,7 @@ class Options(Optimiser):
     restart: float = Field(0.3, ge=0, le=1)
     kept_rate: float = Field(0.1, ge=0)
 
-    def rate(self, epoch: int, epochs: int, *_: int) -> float:
+    def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """A triangle over the epochs: up to lr at the middle one, then down; in all steps of an epoch the same."""
         top = (epochs + 1) // 2
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))

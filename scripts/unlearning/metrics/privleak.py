@@ -77,7 +77,7 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
     both = sides(target.forget[:, asked], target.heldout[:, asked])
     if not all(side.any(1).all() for side in both.values()):
         return {}
-    part = separation.auc(score=np.where(np.isnan(score), 0.0, score), **both)
+    part = separation.auc(score=score, **both)
     return {"min_k_auc": single(**vars(part), **_units.of(target), index=asked, standard=DECIDES["min_k_auc"])}
 
 
@@ -87,7 +87,7 @@ def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _each(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
-    return separation.auc(score=np.where(forget | heldout, score, 0.0), **sides(forget, heldout))
+    return separation.auc(score=score, **sides(forget, heldout))
 
 
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):

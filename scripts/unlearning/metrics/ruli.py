@@ -120,9 +120,8 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
             continue
         usable = test.positive.any(axis=1) & test.negative.any(axis=1)
         if usable.any():
-            used = np.where(test.positive | test.negative, test.score, 0.0)[usable]
             sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
-            part = separation.auc(score=used, **sides)
+            part = separation.auc(score=test.score[usable], **sides)
             found[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
                 unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],

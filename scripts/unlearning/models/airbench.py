@@ -23,7 +23,7 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """nn.Sequential. Convolutions start as the identity as far as they have channels (Jordan 2024, section 3.2).
+    """nn.Sequential. Convolutions start as the identity as far as they have channels (Jordan 2024).
 
     Raises ValueError if an image is too small for one halving in each block.
     """
@@ -42,7 +42,9 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
         for pooled in (True, False):
             convolution = nn.Conv2d(inputs, width, 3, padding=1, bias=False)
             nn.init.dirac_(convolution.weight.data[:inputs])
-            layers += [convolution, *[nn.MaxPool2d(2)] * pooled]
+            layers.append(convolution)
+            if pooled:
+                layers.append(nn.MaxPool2d(2))
             layers += [normalisation(options.norm, width, options.groups), nn.ReLU()]
             inputs = width
     model = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
