@@ -81,7 +81,7 @@ include: "rules/systems.smk"
 onstart:
     from unlearning.workflow import progress, snakemake_changes
 
-    snakemake_changes.apply(workflow, special())
+    snakemake_changes.apply(workflow, kinds())
     progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
 
 

@@ -2,9 +2,6 @@ from functools import cache
 
 from unlearning.bank.device import gpus
 
-# Models that transformers brings.
-TEXT = ("gpt2", "gpt_neox", "llama", "bert", "distilbert")
-
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
 GPU = min(gpus(), 1)
 
@@ -31,6 +28,25 @@ def place(stage):
 def weights(path):
     """A file of weights, which Snakemake deletes after the last job that reads it if the study keeps only logits."""
     return temp(path) if PLAN.study.keep == "logits" else path
+
+
+# Models before numbers, one stage after another, so that short jobs are left for the end and no core waits there.
+PRIORITY = {
+    "data": 9,
+    "splits": 8,
+    "pretrain": 7,
+    "train": 6,
+    "selection": 5,
+    "unlearn": 4,
+    "relearn": 3,
+    "generate": 3,
+    "comparisons": 2,
+    "cost": 2,
+    "verdicts": 1,
+}
+# Where weights are deleted after their last reader, they are read before others are made.
+if PLAN.study.keep == "logits":
+    PRIORITY |= {"train": 0, "unlearn": 0}
 
 
 # The systems of evaluation in this study, each a study of its own, made of the same nodes.
@@ -71,20 +87,16 @@ def figures_of(study):
     return [*expand(own, study=study), *drawn]
 
 
-def special():
-    """Modules that jobs of this study import beyond those of every study, jobs with a GPU excepted."""
-    trained, attacks = PLAN.nodes["train"].values(), PLAN.nodes["attack"].values()
-    found = []
-    if trained and not GPU:
-        models = {node.settings["model"] for node in trained}
-        private = any(node.settings["recipe"]["dp"] for node in trained)
-        found += ["models", *["privacy"] * private]
-        found += ["text"] * bool(models & {*TEXT}) + ["vision"] * ("swin_s" in models)
-    named = {
-        one["name"] for node in attacks for one in node.settings["attacks"].values()
+def kinds():
+    """The fork servers that jobs of this run ask; those with a GPU ask none."""
+    from unlearning.workflow import forkserver
+
+    stages = set(PLAN.nodes) - {*(forkserver.WITH_MODELS if GPU else ())}
+    return {
+        forkserver.door_for(job.rule.name, settings(job.rule.name)(job.wildcards))
+        for job in workflow.dag.needrun_jobs()
+        if job.rule.name in stages
     }
-    found += ["rouge"] * bool(PLAN.nodes["generate"])
-    return [*found, *(["art"] if "art" in named else [])]
 
 
 def asked():

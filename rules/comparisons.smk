@@ -10,6 +10,7 @@ rule comparisons:
         spec="results/comparisons/{node}/spec.json",
     log:
         "results/comparisons/{node}/log.txt",
+    priority: PRIORITY["comparisons"]
     conda:
         "../envs/score.yaml"
     resources:

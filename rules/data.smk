@@ -5,6 +5,7 @@ rule data:
         spec="results/data/{node}/spec.json",
     log:
         "results/data/{node}/log.txt",
+    priority: PRIORITY["data"]
     conda:
         "../envs/train.yaml"
     resources:

@@ -7,6 +7,7 @@ rule generate:
         spec="results/generate/{node}/spec.json",
     log:
         "results/generate/{node}/log.txt",
+    priority: PRIORITY["generate"]
     conda:
         "../envs/train.yaml"
     threads: 1

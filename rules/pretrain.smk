@@ -7,6 +7,7 @@ rule pretrain:
         spec="results/pretrain/{node}/spec.json",
     log:
         "results/pretrain/{node}/log.txt",
+    priority: PRIORITY["pretrain"]
     conda:
         "../envs/train.yaml"
     threads: 1

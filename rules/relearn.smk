@@ -7,6 +7,7 @@ rule relearn:
         spec="results/relearn/{node}/spec.json",
     log:
         "results/relearn/{node}/log.txt",
+    priority: PRIORITY["relearn"]
     conda:
         "../envs/train.yaml"
     threads: 1

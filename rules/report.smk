@@ -49,6 +49,7 @@ rule cost:
         tex="results/{study}/tables/cost.tex",
     log:
         "results/{study}/logs/cost.txt",
+    priority: PRIORITY["cost"]
     localrule: True
     conda:
         "../envs/score.yaml"
@@ -84,6 +85,7 @@ rule verdicts:
         ),
     log:
         "results/{study}/logs/verdicts.txt",
+    priority: PRIORITY["verdicts"]
     localrule: True
     conda:
         "../envs/score.yaml"
@@ -204,7 +206,6 @@ rule headline:
 rule report:
     """Write the study's page: numbers, figures, tables, controls and costs in one file that needs no network."""
     input:
-        specs=lambda wildcards: plan_of(wildcards.study).specs(),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         tables=lambda wildcards: tables_of(wildcards.study),
@@ -220,6 +221,7 @@ rule report:
         settings=lambda wildcards: parameters.report(
             plan_of(wildcards.study), CONFIGFILES
         ),
+        specs=lambda wildcards, input: plan_of(wildcards.study).specs(),  # the ledger's
         published=lambda wildcards, input: PUBLISHED,
         template=lambda wildcards, input: PAGE["html"],
         stylesheet=lambda wildcards, input: PAGE["css"],

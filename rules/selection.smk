@@ -7,6 +7,7 @@ rule selection:
         spec="results/selection/{node}/spec.json",
     log:
         "results/selection/{node}/log.txt",
+    priority: PRIORITY["selection"]
     conda:
         "../envs/score.yaml"
     resources:

@@ -7,6 +7,7 @@ rule splits:
         spec="results/splits/{node}/spec.json",
     log:
         "results/splits/{node}/log.txt",
+    priority: PRIORITY["splits"]
     conda:
         "../envs/score.yaml"
     resources:

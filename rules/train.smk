@@ -8,6 +8,7 @@ rule train:
         spec="results/train/{node}/spec.json",
     log:
         "results/train/{node}/log.txt",
+    priority: PRIORITY["train"]
     conda:
         "../envs/train.yaml"
     threads: 1

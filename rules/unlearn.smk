@@ -8,6 +8,7 @@ rule unlearn:
         spec="results/unlearn/{node}/spec.json",
     log:
         "results/unlearn/{node}/log.txt",
+    priority: PRIORITY["unlearn"]
     conda:
         "../envs/train.yaml"
     threads: 1

@@ -190,7 +190,7 @@ def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow
             called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
             # Plug-ins are part of a digest by name, and so is the module that draws a kind of figure.
             # The server of forks makes nothing.
-            known = path.name in ("registry.py", "forkserver.py") or path == source.SCRIPTS / "figures.py"
+            known = path.name in ("registry.py", "forks.py") or path == source.SCRIPTS / "figures.py"
             assert known or called not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {called}"
 
 

@@ -11,18 +11,22 @@ from unlearning.plugins import declarations
 SCRIPTS = Path(__file__).resolve().parents[2]
 
 
-class _Bare(ast.NodeTransformer):
-    """Drops docstrings, and records that are for planning and display only."""
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        self.generic_visit(node)
-        body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-            node.body = body[1:] or [ast.Pass()]
-        if isinstance(node, ast.Module):
-            node.body = [one for one in node.body if not _record(one)]
-        return node
+def _bare(body: list[ast.stmt], imported: list[str]) -> list[ast.stmt]:
+    """Statements without docstrings; what they import is added to ``imported``. Expressions, most of a file, are left
+    alone: they hold no statements."""
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        body = body[1:] or [ast.Pass()]
+    for one in body:
+        if isinstance(one, ast.Import):
+            imported += [alias.name for alias in one.names]
+        elif isinstance(one, ast.ImportFrom) and one.module:
+            imported += [one.module, *(f"{one.module}.{alias.name}" for alias in one.names)]
+        for holder in (one, *getattr(one, "handlers", ()), *getattr(one, "cases", ())):
+            for name in ("body", "orelse", "finalbody"):
+                if getattr(holder, name, None):
+                    setattr(holder, name, _bare(getattr(holder, name), imported))
+    return body
 
 
 def _record(node: ast.stmt) -> bool:
@@ -36,14 +40,9 @@ def _record(node: ast.stmt) -> bool:
 @functools.cache
 def _parsed(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     """Normalised text of one file, and the names it imports. ``stamp`` makes an edited file a new entry."""
-    tree = _Bare().visit(ast.parse(path.read_bytes(), filename=str(path)))
-    names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return ast.unparse(tree), tuple(sorted(set(names)))
+    tree, imported = ast.parse(path.read_bytes(), filename=str(path)), []
+    tree.body = _bare([one for one in tree.body if not _record(one)], imported)
+    return ast.unparse(tree), tuple(sorted(set(imported)))
 
 
 @functools.cache

@@ -20,8 +20,8 @@ from unlearning.workflow import forkserver
 CHECKED = ("9.27",)
 
 
-def apply(workflow, special: Collection[str]) -> None:
-    """Make the changes for the run that ``workflow`` starts; ``special``: see `forkserver.start`."""
+def apply(workflow, kinds: Collection[str]) -> None:
+    """Make the changes for the run that ``workflow`` starts; ``kinds``: see `forkserver.start`."""
     found = version("snakemake")
     if ".".join(found.split(".")[:2]) not in CHECKED:
         print(
@@ -34,7 +34,7 @@ def apply(workflow, special: Collection[str]) -> None:
     end_gracefully_from_a_thread(workflow)
     interrupt_once()
     if workflow.local_exec:
-        run_scripts_in_forks(special)
+        run_scripts_in_forks(kinds)
 
 
 def lift_default_job_rate(workflow) -> None:
@@ -73,13 +73,13 @@ def interrupt_once() -> None:
     signal.signal(signal.SIGINT, once)
 
 
-def run_scripts_in_forks(special: Collection[str] = ("models",)) -> None:
+def run_scripts_in_forks(kinds: Collection[str]) -> None:
     """Run the Python scripts of this run in forks of a server, where a fork can replace a process.
 
     Reason: Snakemake starts a shell and an interpreter for every script. There is no setting for this, so a method is
     replaced. Jobs with a GPU, several threads, another environment or a container start as before.
     """
-    folder = forkserver.start(special)
+    folder = forkserver.start(kinds)
     if folder is not None:
         lead_scripts_to(folder)
 
@@ -95,7 +95,8 @@ def lead_scripts_to(folder: str) -> None:
         code = None
         if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
             temporary = self.resources.get("tmpdir")
-            door = forkserver.DOORS[Path(fname).stem.rpartition(".")[2] in forkserver.WITH_MODELS]  # tmp….train.py
+            stage = Path(fname).stem.rpartition(".")[2]  # tmp….train.py
+            door = forkserver.door_for(stage, self.params.get("settings", {}))
             added = {"TMPDIR": temporary} if temporary else {}
             code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added})
         if code is None:

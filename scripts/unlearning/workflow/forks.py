@@ -1,0 +1,189 @@
+"""The processes of the fork server (`workflow.forkserver`): servers that import, and the forks that run jobs."""
+
+import gc
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Collection
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from unlearning.plugins.isolation import end_with_parent
+
+#: Slow to import, and needed by jobs of every study. FIRST is imported before serving, because data jobs need it.
+FIRST = ("numpy", "scipy.special", "pydantic", "snakemake.script")
+LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
+
+#: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides.
+SERVERS = {
+    "door": ("", LATER),
+    "models": ("door", ("torch", "torch.func", "safetensors.torch")),
+    "text": (
+        "models", ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
+    ),
+    "vision": ("models", ("torchvision.models",)),
+    "privacy": ("models", ("unlearning.bank.private",)),
+    "rouge": ("door", ("rouge_score.rouge_scorer",)),
+    "art": ("door", ("art.attacks.inference.membership_inference", "art.estimators.classification")),
+}  # fmt: skip
+
+#: Scripts that import torch.
+WITH_MODELS = ("pretrain", "train", "unlearn", "relearn", "generate", "forecast")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+
+#: Exit status after SIGINT, as shells have it.
+INTERRUPTED = 130
+
+SCRIPTS = Path(__file__).resolve().parents[2]
+
+
+def serve(doors: dict[str, int], folder: str, kinds: Collection[str]) -> None:
+    """Serve at ``doors``, file descriptors of sockets, until standard input is closed. Removes ``folder``. Servers of
+    ``kinds`` start before somebody asks.
+
+    Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
+    """
+    end_with_parent()
+    path = sys.path[2:]  # without the current folder and the library's
+    for number in SIGNALS:  # signals are for the jobs; finished forks are reaped automatically
+        signal.signal(number, signal.SIG_IGN)
+    for module in FIRST:
+        _take(module)
+    try:
+        Server("door", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path, kinds).serve()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Server:
+    """One server: forks for each request at its own of ``doors``, and hands the others to further servers."""
+
+    def __init__(self, name: str, doors: dict[str, socket.socket], path: list[str], kinds: Collection[str]) -> None:
+        self.name, self.doors, self.path, self.kinds = name, doors, path, kinds
+
+    def serve(self) -> None:
+        """Import what jobs need, and serve until standard input is closed."""
+        wanted = {*self.kinds, *(SERVERS[kind][0] for kind in self.kinds)}
+        soon = [name for name in self.doors if name in wanted and SERVERS[name][0] == self.name]
+        if "models" in soon:
+            self.begin("models")  # imports meanwhile
+        scripts = [file.stem for file in SCRIPTS.glob("*.py")]
+        mine = {"door": [one for one in scripts if one not in WITH_MODELS], "models": WITH_MODELS}
+        for module in (*SERVERS[self.name][1], *mine.get(self.name, ())):
+            _take(module)
+            for script in scripts:
+                sys.modules.pop(script, None)  # a job reads its own
+            # A job that comes meanwhile imports the rest itself, unless it waits for just that.
+            if self.name in mine and not self.open_for(0):
+                return
+        gc.freeze()  # forks skip these objects in garbage collection
+        for name in soon:
+            if name in self.doors:
+                self.begin(name)
+        self.open_for(None)
+
+    def open_for(self, seconds: float | None) -> bool:
+        """Fork for each request that waits or comes within so many seconds; returns whether the run goes on."""
+        while ready := select.select([sys.stdin, *self.doors.values()], [], [], seconds)[0]:
+            if sys.stdin in ready:
+                return False
+            for name in [name for name, listening in self.doors.items() if listening in ready]:
+                if name == self.name:
+                    self.fork()
+                elif name in self.doors:
+                    self.begin(name if SERVERS[name][0] == self.name else SERVERS[name][0])
+        return True
+
+    def fork(self) -> None:
+        """Accept a request, and answer it in a fork."""
+        client, _ = self.doors[self.name].accept()
+        if os.fork() == 0:
+            self.close(self.doors)
+            _run(client, self.path)
+        client.close()
+
+    def begin(self, name: str) -> None:
+        """Fork a server, which takes its own door over, and those of the servers that it forks."""
+        handed = {door for door in self.doors if name in (door, SERVERS[door][0])}
+        if os.fork() == 0:
+            end_with_parent()
+            try:
+                self.close(self.doors.keys() - handed)
+                Server(name, self.doors, self.path, self.kinds).serve()
+            finally:
+                os._exit(0)
+        self.close(handed)
+
+    def close(self, names: Collection[str]) -> None:
+        """Leave doors to others."""
+        for name in list(names):
+            self.doors.pop(name).close()
+
+
+def _take(module: str) -> None:
+    with suppress(Exception):  # a job that needs it fails with its own error
+        import_module(module)
+
+
+def _run(client: socket.socket, path: list[str]) -> None:
+    """In the fork: take over the environment of the requesting process, run its script, send the exit status."""
+    end_with_parent()
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, lambda *_: _interrupted(client))
+    code = 1
+    try:
+        size, text = int.from_bytes(client.recv(8), "big"), b""
+        while len(text) < size and (part := client.recv(1 << 16)):
+            text += part
+        if not text or len(text) < size:  # the requesting process has ended
+            sys.exit(1)
+        request = json.loads(text)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # standard input of the server signals the end of the run
+        os.chdir(request["folder"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        script = request["arguments"][0]
+        sys.argv, sys.path[:] = request["arguments"], [str(Path(script).parent), *path]
+        tempfile.tempdir = None  # that of the job's environment
+        for library, seed in (("numpy.random", "seed"), ("torch", "seed")):  # else forks draw the same numbers
+            if library in sys.modules:
+                getattr(sys.modules[library], seed)()
+        threading.Thread(target=_end_with, args=(client,), daemon=True).start()
+        runpy.run_path(script, run_name="__main__")
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            client.sendall(bytes([code & 255]))
+        os._exit(code & 255)
+
+
+def _interrupted(client: socket.socket) -> None:
+    """End by SIGINT, wherever this process is, without the traceback of a KeyboardInterrupt."""
+    with suppress(OSError):
+        client.sendall(bytes([INTERRUPTED]))
+    os._exit(INTERRUPTED)
+
+
+def _end_with(client: socket.socket) -> None:
+    """Kill this process when the requesting one ends."""
+    if not client.recv(1):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,54 @@
+"""Servers import what their jobs need, and no others."""
+
+import subprocess
+import sys
+
+import pytest
+
+from forkserver_cases import LIGHT, program, said
+from unlearning.workflow import forks, forkserver
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
+
+
+def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
+    """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
+    jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}), "rouge": ("metrics", {"metrics": {"rouge": {}}}),
+            "text": ("train", {"model": "gpt2"}), "vision": ("unlearn", {"model": "swin_s"}),
+            "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}})}  # fmt: skip
+    told = ""
+    for kind, (stage, settings) in jobs.items():
+        text = "import os, sys; print(len(os.listdir(f'/proc/{os.getppid()}/task')), os.getppid(), "
+        (tmp_path / f"{kind}.{stage}.py").write_text(
+            f"{text}*(all(one in sys.modules for one in modules) for _, modules in {[*forks.SERVERS.values()]}))"
+        )
+        told += f"script('{kind}.{stage}.py', params={{'settings': {settings}}})\n" * 2
+    lines = [line.split() for line in said(tmp_path, program(told, LIGHT, ("text", "art")))]
+    assert lines[::2] == lines[1::2]
+    assert {line[0] for line in lines} == {"1"}
+    every = [*forks.SERVERS]
+    for kind, line in zip(jobs, lines[::2], strict=True):
+        has = {one for one, there in zip(every, line[2:], strict=True) if there == "True"}
+        assert has >= {kind, forks.SERVERS[kind][0]}
+        assert has.isdisjoint({"art", "rouge", "privacy"} - {kind})
+
+
+def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
+    (tmp_path / "a_broken_module.py").write_text("raise RuntimeError('no')")
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]\n"
+    code += "from unlearning.workflow import forks\nforks._take('a_broken_module')\nprint('lives')"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "lives\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "kind"),
+    [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "door"),
+     ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"),
+     ("unlearn", {"model": "swin_s"}, "vision"),
+     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"), ("metrics", {"metrics": {"swap": {}}}, "door"),
+     ("metrics", {"metrics": {"swap": {}, "rouge": {}}}, "rouge"),
+     ("attack", {"attacks": {"a": {"name": "art"}}}, "art"),
+     ("attack", {"attacks": {"art": {"name": "loss"}}}, "door"), ("forecast", {"study": "digits"}, "models")],
+)  # fmt: skip
+def test_a_job_is_forked_by_the_server_that_has_what_it_needs(script, settings, kind):
+    assert forkserver.door_for(script, settings) == kind
