@@ -82,7 +82,8 @@ onstart:
     from unlearning.workflow import progress, snakemake_changes
 
     snakemake_changes.apply(workflow, kinds())
-    progress.watch({spec for study in asked() for spec in plan_of(study).specs()})
+    specs = {spec for study in asked() for spec in plan_of(study).specs()}
+    progress.watch(specs, workflow.cores if workflow.local_exec and not GPU else 0)
 
 
 onsuccess:

@@ -52,6 +52,32 @@ def test_jobs_of_the_same_name_count_before_others_of_their_stage(tmp_path):
     assert watch.left() == pytest.approx(10.0)
 
 
+def test_jobs_of_other_blocks_count_before_others_of_their_stage(tmp_path):
+    labels = [
+        "a-swap-mlp-pairs0-npo",
+        "a-ruli-mlp-shadows0to7-npo",
+        "a-ruli-mlp-shadows8to15-npo",
+        "a-ruli-mlp-targets0-ssd",
+    ]
+    paths = specs(tmp_path, unlearn=labels)
+    watch = progress.Watch(paths, 0.0)
+    finish(paths[0], 1.0)
+    finish(paths[1], 9.0)
+    watch.look(10.0)
+    assert watch.costs() == pytest.approx(dict(zip(paths, [1.0, 9.0, 9.0, 5.0], strict=True)))
+
+
+@pytest.mark.parametrize("at", [25.0, 45.0, 95.0])
+def test_long_jobs_that_run_now_do_not_make_a_run_look_slow(tmp_path, at):
+    """Ten jobs of 20 s, two at a time: 100 s. Between two ends, a job of each core is begun."""
+    paths = specs(tmp_path, train=["a"] * 10)
+    watch = progress.Watch(paths, 0.0, slots=2)
+    for path in paths[: int(at // 20) * 2]:
+        finish(path, 20.0)
+    watch.look(at)
+    assert watch.left() == pytest.approx(100.0 - at, abs=6.0)
+
+
 def test_a_stage_not_seen_yet_is_scaled_by_its_weight(tmp_path):
     paths = specs(tmp_path, train=["a"], metrics=["a"])
     watch = progress.Watch(paths, 0.0)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -21,17 +22,21 @@ WEIGHTS = {
 }  # fmt: skip
 TERMINAL, FILE = 5.0, 30.0
 
+#: The blocks of models in a label.
+BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
+
 
 @dataclass
 class Watch:
     """Counts finished and missing nodes, and estimates the time left.
 
     ``specs`` are the paths of all nodes' spec files, results/<stage>/<node>/spec.json; a node is done when
-    its spec exists. ``now`` gives seconds.
+    its spec exists. ``now`` gives seconds; ``slots`` is how many jobs run at once, 0 if that is not known.
     """
 
     specs: list[str]
     now: float
+    slots: int = 0
     measured: dict[str, float] = field(default_factory=dict)
     done_here: float = 0.0
 
@@ -61,7 +66,11 @@ class Watch:
         elapsed = self.now - self.started
         if elapsed <= 0 or self.done_here <= 0:
             return math.nan
-        return self._rest() * elapsed / self.done_here
+        rest, missing = self._rest(), len(self.specs) - len(self.ready)
+        # Of the jobs that run now, half is done on average; long ones would make this run look slow.
+        begun = min(self.slots, missing) / 2 * rest / max(missing, 1)
+        begun = min(begun, max(self.slots * elapsed - self.done_here, 0.0))
+        return (rest - begun) * elapsed / (self.done_here + begun)
 
     def line(self) -> str:
         """ "[37 of 160] train digits-noise0.2-swap-mlp · about 2 min left"."""
@@ -83,12 +92,12 @@ class Watch:
         return sum(seconds for path, seconds in self.costs().items() if path not in self.ready)
 
     def costs(self) -> dict[str, float]:
-        """Seconds of every job: what it took, else as jobs of its name, else of its stage, else by the stages' weights,
-        which are seconds in the default study."""
+        """Seconds of every job: what it took, else as jobs of its name, of its name but for the blocks, or of its
+        stage, else by the stages' weights, which are seconds in the default study."""
         alike: dict[tuple[str, ...], list[float]] = {}
         for path, seconds in self.measured.items():
             stage, label = _parts(path)
-            for group in ((stage, label), (stage,), ()):
+            for group in _groups(stage, label):
                 total = alike.setdefault(group, [0.0, 0.0])
                 total[0] += seconds
                 total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
@@ -96,17 +105,19 @@ class Watch:
         for path in self.specs:
             if path not in self.ready:
                 stage, label = _parts(path)
-                group = next((g for g in ((stage, label), (stage,), ()) if g in alike), ())
+                group = next((g for g in _groups(stage, label) if g in alike), ())
                 seconds, count = alike.get(group, (1.0, 1.0))
                 found[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
         return found
 
 
-def watch(specs: list[str], *, stream: TextIO | None = None, every: float | None = None) -> threading.Thread:
+def watch(
+    specs: list[str], slots: int = 0, *, stream: TextIO | None = None, every: float | None = None
+) -> threading.Thread:
     """Print a line whenever something was finished, from a thread that ends with the process."""
     stream = sys.stderr if stream is None else stream
     pause = every or (TERMINAL if _is_terminal(stream) else FILE)
-    thread = threading.Thread(target=_follow, args=(list(specs), stream, pause), name="progress", daemon=True)
+    thread = threading.Thread(target=_follow, args=(list(specs), slots, stream, pause), name="progress", daemon=True)
     thread.start()
     return thread
 
@@ -139,10 +150,10 @@ def spoken(seconds: float) -> str:
     return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
 
 
-def _follow(specs: list[str], stream: TextIO, pause: float) -> None:
+def _follow(specs: list[str], slots: int, stream: TextIO, pause: float) -> None:
     """Look, print, sleep (longer after a slow look); any exception ends the thread silently."""
     try:
-        state = Watch(specs, time.monotonic())
+        state = Watch(specs, time.monotonic(), slots)
         missing = len(specs) - state.there
         if missing:
             ready = f", {state.there} are there already" if state.there else ""
@@ -162,6 +173,13 @@ def _parts(path: str) -> tuple[str, str]:
     """(stage, label without key) of a spec's path."""
     stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
     return stage, node.rsplit("-", 1)[0]
+
+
+def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
+    """Which jobs take about as long, the most alike first: of "…-shadows4to7-npo" those of other shadow models next."""
+    blocks = BLOCKS.findall(label)
+    before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
+    return (stage, label), (stage, before, after), (stage,), ()
 
 
 def _seconds(path: str) -> float:
