@@ -13,6 +13,9 @@ sys.path.insert(0, f"{workflow.basedir}/scripts")
 
 from unlearning.study import reading
 from unlearning.workflow import plan as planning
+from unlearning.workflow import snakemake_changes
+
+snakemake_changes.look_for_scripts_once()
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
@@ -79,7 +82,7 @@ include: "rules/systems.smk"
 
 
 onstart:
-    from unlearning.workflow import progress, snakemake_changes
+    from unlearning.workflow import progress
 
     snakemake_changes.apply(workflow, kinds())
     specs = {spec for study in asked() for spec in plan_of(study).specs()}

@@ -1,4 +1,7 @@
+import inspect
 from functools import cache
+
+from snakemake.common import overwrite_function_params
 
 from unlearning.bank.device import gpus
 
@@ -10,19 +13,25 @@ if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
 
+def signed(function):
+    """``function``, whose parameters Snakemake would look up anew for every job."""
+    overwrite_function_params(function, inspect.signature(function).parameters)
+    return function
+
+
 def inputs(stage):
     """Input function of a stage: the inputs of this node in the plan."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).inputs
+    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).inputs)
 
 
 def settings(stage):
     """The settings that a stage's script gets; hashed into the node's name."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).settings
+    return signed(lambda wildcards: PLAN.node(stage, wildcards.node).settings)
 
 
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
-    return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
+    return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
 
 
 def weights(path):

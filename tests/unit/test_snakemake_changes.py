@@ -12,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
+from snakemake.dag import ScriptProcessor
 
 from unlearning.workflow import forkserver, snakemake_changes
 
@@ -38,6 +40,21 @@ def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
         assert stopped.wait(10)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "looks"),
+    [(["a.py", "a.py", "b.py", "a.py"], ["a.py", "b.py"]), (["{wildcards.a}.py"] * 2, ["{wildcards.a}.py"] * 2)],
+)
+def test_a_script_is_looked_for_once_for_each_rule(monkeypatch, scripts, looks):
+    found = []
+    monkeypatch.setattr(ScriptProcessor, "process_job", lambda self, job: found.append(job.rule.script))
+    snakemake_changes.look_for_scripts_once()
+    for _ in range(2):  # every plan looks anew
+        processor = ScriptProcessor(dag=None)
+        for script in scripts:
+            processor.process_job(SimpleNamespace(rule=SimpleNamespace(name=f"rule of {script}", script=script)))
+    assert found == looks * 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")

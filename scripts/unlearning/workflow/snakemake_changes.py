@@ -1,4 +1,4 @@
-"""Everything that changes how Snakemake itself behaves: four changes, each with its reason.
+"""Everything that changes how Snakemake itself behaves: five changes, each with its reason.
 
 All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
@@ -23,7 +23,7 @@ CHECKED = ("9.27",)
 def apply(workflow, kinds: Collection[str]) -> None:
     """Make the changes for the run that ``workflow`` starts; ``kinds``: see `forkserver.start`."""
     found = version("snakemake")
-    if ".".join(found.split(".")[:2]) not in CHECKED:
+    if not checked():
         print(
             f"Snakemake {found} is not one of {', '.join(CHECKED)}, so jobs start without a fork server and under "
             "Snakemake's default limit of 100 jobs per second: slower for small studies, with the same results.",
@@ -35,6 +35,31 @@ def apply(workflow, kinds: Collection[str]) -> None:
     interrupt_once()
     if workflow.local_exec:
         run_scripts_in_forks(kinds)
+
+
+def checked() -> bool:
+    """Whether the changes are known to be right for this version of Snakemake."""
+    return ".".join(version("snakemake").split(".")[:2]) in CHECKED
+
+
+def look_for_scripts_once() -> None:
+    """Let Snakemake look for the script of a rule once, not for each of its jobs; before it plans.
+
+    Reason: it reads the file anew for every job to see that it is there, a seventh of the time of a large plan.
+    """
+    if not checked():
+        return
+    from snakemake.dag import ScriptProcessor
+
+    by_itself = ScriptProcessor.process_job
+
+    def process_job(self, job) -> None:
+        seen = vars(self).setdefault("seen", set())
+        if job.rule.name not in seen or "{" in str(job.rule.script):  # a path with wildcards is another for each job
+            by_itself(self, job)
+            seen.add(job.rule.name)
+
+    ScriptProcessor.process_job = process_job
 
 
 def lift_default_job_rate(workflow) -> None:
