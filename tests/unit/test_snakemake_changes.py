@@ -1,5 +1,7 @@
 """A run that is asked to stop stops, whatever it is doing; and what serves it ends with it."""
 
+import asyncio
+import hashlib
 import os
 import signal
 import socket
@@ -14,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
 from snakemake.dag import ScriptProcessor
+from snakemake.io import _IOFile
 
 from unlearning.workflow import forkserver, snakemake_changes
 
@@ -40,6 +43,31 @@ def test_sigterm_while_the_scheduler_holds_its_lock_waits_for_nobody():
         assert stopped.wait(10)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_file_is_read_once_for_its_checksum_until_it_changes(tmp_path, monkeypatch):
+    read, digest = [], hashlib.file_digest
+    monkeypatch.setattr(_IOFile, "checksum", _IOFile.checksum)
+    monkeypatch.setattr(hashlib, "file_digest", lambda file, *how: [read.append(file.name), digest(file, *how)][1])
+    snakemake_changes.remember_checksums()
+    path = tmp_path / "logits.npz"
+    workflow = SimpleNamespace(iocache=SimpleNamespace(active=False))  # as in a run
+    rule = SimpleNamespace(workflow=workflow, pathvars=SimpleNamespace(apply=str))
+
+    def checksum(most: int = 1000) -> str | None:
+        return asyncio.run(_IOFile(str(path), rule).checksum(most))
+
+    def checksums(content: bytes, seconds: int) -> set[str | None]:
+        path.write_bytes(content)
+        os.utime(path, (seconds, seconds))
+        return {checksum() for _ in range(3)}
+
+    for number, content in enumerate((b"one", b"two", b"longer")):
+        assert checksums(content, 10 * number) == {f"sha256:{hashlib.sha256(content).hexdigest()}"}
+    assert read == [str(path)] * 3
+    assert checksum(most=3) is None  # a larger file has none
+    path.unlink()
+    assert checksum() is None
 
 
 @pytest.mark.parametrize(

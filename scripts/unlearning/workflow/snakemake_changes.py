@@ -1,4 +1,4 @@
-"""Everything that changes how Snakemake itself behaves: five changes, each with its reason.
+"""Everything that changes how Snakemake itself behaves: six changes, each with its reason.
 
 All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
@@ -6,6 +6,7 @@ other version, Snakemake is left as it is, which costs time and changes no resul
 One more change has to be made before Snakemake reads a study: `snakemake_logger_plugin_unlearning`.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ def apply(workflow, kinds: Collection[str]) -> None:
         )
         return
     lift_default_job_rate(workflow)
+    remember_checksums()
     end_gracefully_from_a_thread(workflow)
     interrupt_once()
     if workflow.local_exec:
@@ -72,6 +74,29 @@ def lift_default_job_rate(workflow) -> None:
     limit = workflow.scheduling_settings.max_jobs_per_timespan
     if limit and (limit.max_jobs, limit.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
+
+
+def remember_checksums() -> None:
+    """Let Snakemake read a file once for its checksum, as long as the file stays what it is.
+
+    Reason: when a job has ended, it reads all inputs of the job anew for each of its outputs, while no other job can
+    start. The logits of a study are inputs of hundreds of jobs.
+    """
+    from snakemake.io import _IOFile
+
+    by_itself, known = _IOFile.checksum, {}
+
+    async def checksum(self, *asked, **options):
+        try:
+            now = os.stat(self.file)
+        except OSError:
+            return await by_itself(self, *asked, **options)
+        key = (self.file, now.st_ino, now.st_size, now.st_mtime_ns, asked, *options.items())
+        if key not in known:
+            known[key] = await by_itself(self, *asked, **options)
+        return known[key]
+
+    _IOFile.checksum = checksum
 
 
 def end_gracefully_from_a_thread(workflow) -> None:
