@@ -80,7 +80,7 @@ def remember_checksums() -> None:
     """Let Snakemake read a file once for its checksum, as long as the file stays what it is.
 
     Reason: when a job has ended, it reads all inputs of the job anew for each of its outputs, while no other job can
-    start. The logits of a study are inputs of hundreds of jobs.
+    start. The logits of a study are inputs of hundreds of jobs (docs/upstream_checksums.md).
     """
     from snakemake.io import _IOFile
 
