@@ -21,7 +21,10 @@ from unlearning.plugins.isolation import end_with_parent
 
 #: Slow to import, and needed by jobs of every study. FIRST is imported before serving, because data jobs need it.
 FIRST = ("numpy", "scipy.special", "pydantic", "snakemake.script")
-LATER = ("pyarrow.parquet", "pyarrow.compute", "matplotlib.figure")
+LATER = (
+    "pyarrow.parquet", "pyarrow.compute",
+    "matplotlib.figure", "matplotlib.style", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+)  # fmt: skip
 
 #: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides.
 SERVERS = {
