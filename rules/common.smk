@@ -41,9 +41,9 @@ def weights(path):
 
 # Models before numbers, one stage after another, so that short jobs are left for the end and no core waits there.
 PRIORITY = {
-    "data": 9,
-    "splits": 8,
-    "pretrain": 7,
+    "data": 8,
+    "splits": 7,
+    "pretrain": 6,
     "train": 6,
     "selection": 5,
     "unlearn": 4,
