@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from unlearning import stats
+from held_answers import Held
 from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts.arrays import Membership
 
@@ -36,10 +36,7 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     case.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 1))), membership=member, unlearned=logits,
         scores=scores or {}, others=others or {}, failed_attacks={}, selection=None,
-        answers=lambda files: SimpleNamespace(
-            predicted=lambda models: logits[models].argmax(-1),
-            phi=lambda y, models: stats.phi(logits=logits, y=y)[models],
-        ),
+        answers=lambda files: Held(logits),
     )  # fmt: skip
     return case
 

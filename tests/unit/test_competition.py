@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from held_answers import Held
 from unlearning import stats
 from unlearning.metrics import _null, competition
 from unlearning.metrics._epsilon import epsilons, points
@@ -278,16 +279,13 @@ def test_retraining_is_compared_with_its_control_and_the_control_with_retraining
     logits = {name: rng.normal(size=(2, 6, 3)) for name in ("mine", "retrain", "control")}
     forget = np.tile(np.arange(6) < 2, (2, 1))
     shared = {
-        "retrained": logits["retrain"], "retrained_files": ["retrain"], "labels": y,
+        "retrained_files": ["retrain"], "labels": y, "answers": lambda files: Held(logits[files[0]]),
         "membership": SimpleNamespace(forget=forget, retain=~forget),
         "data": SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5),
     }  # fmt: skip
 
     def compared(name: str, control: str | None = "control") -> list[str | None]:
-        case = SimpleNamespace(
-            unlearned=logits[name], unlearned_files=[name], control=logits.get(control),
-            control_files=control and [control], **shared,
-        )  # fmt: skip
+        case = SimpleNamespace(unlearned_files=[name], control_files=control and [control], **shared)
         phi = {one: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for one, z in logits.items()}
         found = competition.populations(case)
         return [one and next(k for k, own in phi.items() if own == one.phi.tolist()) for one in found]

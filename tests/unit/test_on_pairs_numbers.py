@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from held_answers import Held
 from unlearning.artifacts.arrays import Membership
 from unlearning.metrics import _pairs, competition_on_pairs
 from unlearning.metrics.competition_on_pairs import NO_NULL, Split, estimates
@@ -103,10 +104,9 @@ def case(*, control=True, test=True, method="own"):
     other[:, [0, 4]] = 7
     own[1:3, 8], own[:, 10:12], retrain[:, 10] = -5, -5, -5
     made = {"own": logits(own, y), "retrain": logits(retrain, y), "control": logits(other, y)}
-    files = {"unlearned_files": [method], "retrained_files": ["retrain"]}
     return SimpleNamespace(
-        membership=member, labels=y, unlearned=made[method], retrained=made["retrain"],
-        control=made["control"] if control else None, **files,
+        membership=member, labels=y, unlearned_files=[method], retrained_files=["retrain"],
+        control_files=["control"] if control else None, made=made, answers=lambda files: Held(made[files[0]]),
         data=SimpleNamespace(part=(np.arange(samples) >= (10 if test else 99)) * 1, y_clean=y),
     )  # fmt: skip
 
@@ -131,9 +131,7 @@ def more(one: SimpleNamespace) -> SimpleNamespace:
     """The same with every model three times."""
     again = np.repeat(np.arange(5), 3)
     one.membership = one.membership[again]
-    for name in ("unlearned", "retrained", "control"):
-        value = getattr(one, name)
-        setattr(one, name, None if value is None else value[again])
+    one.made.update({name: logits[again] for name, logits in one.made.items()})
     return one
 
 

@@ -121,7 +121,7 @@ def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> di
 
 def populations(case: Case) -> "tuple[Models, Models, Models | None]":
     """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
-    reference, independent = case.retrained, case.control
+    reference, independent = case.retrained_files, case.control_files
     if case.unlearned_files == case.retrained_files:
         if independent is None:
             raise ValueError("metric competition cannot compare retrain with itself; set controls: true")
@@ -129,22 +129,22 @@ def populations(case: Case) -> "tuple[Models, Models, Models | None]":
     elif case.unlearned_files == case.control_files:
         independent = None
     return (
-        population(case, case.unlearned),
+        population(case, case.unlearned_files),
         population(case, reference),
         None if independent is None else population(case, independent),
     )
 
 
-def population(case: Case, logits: np.ndarray) -> Models:
-    """What the score reads of ``logits`` float32 [models, samples, classes]."""
-    member = case.membership
+def population(case: Case, files: list[str]) -> Models:
+    """What the score reads of the logits in ``files``."""
+    answers, member, test = case.answers(files), case.membership, case.data.part == 1
     forget = np.flatnonzero(member.forget.any(axis=0))
-    right = logits.argmax(-1) == case.labels
-    clean, test = logits.argmax(-1) == case.data.y_clean, case.data.part == 1
+    guess = answers.predicted()
+    right = guess == case.labels
     return Models(
-        phi=stats.phi(logits=logits[:, forget], y=case.data.y[forget]),
+        phi=answers.phi(case.data.y[forget], rows=forget),
         retain_accuracy=np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)]),
-        test_accuracy=clean[:, test].mean(1) if test.any() else None,
+        test_accuracy=(guess[:, test] == case.data.y_clean[test]).mean(1) if test.any() else None,
     )
 
 

@@ -64,23 +64,25 @@ def rows(case: Case, settings: dict) -> list[dict]:
 
 def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
     """The points of one split's models, and their accuracies beside those of retrained ones."""
-    own, reference, independent = case.unlearned[group.models], case.retrained, case.retrained[group.twins]
-    if case.unlearned_files == case.retrained_files and case.control is not None:
-        reference = case.control
-    reference = reference[group.models]
-    if case.unlearned_files == case.retrained_files and case.control is None:
-        reference, independent = independent, None
+    own, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
+    reference, independent = (case.retrained_files, group.models), twins
+    if case.unlearned_files == case.retrained_files and case.control_files:
+        reference = case.control_files, group.models
+    elif case.unlearned_files == case.retrained_files:
+        reference, independent = twins, None
     y = np.broadcast_to(case.labels, case.membership.train.shape)[group.models[0]]
 
-    def compared(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        phi = [
-            stats.phi(logits=some[:, group.forget], y=np.tile(y[group.forget], (len(some), 1))) for some in (one, other)
-        ]
-        return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(one))
+    def compared(*populations: tuple[list[str], np.ndarray]) -> np.ndarray:
+        phi = []
+        for files, models in populations:
+            chosen = np.isin(np.arange(len(case.membership.seed)), models)
+            phi.append(case.answers(files).phi(y[group.forget], chosen, group.forget))
+        return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
         right = [
-            (some[:, rows].argmax(-1) == truth[rows]).mean() if rows.any() else math.nan for some in (own, reference)
+            (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
+            for files, models in (own, reference)
         ]
         return tuple(map(float, right))
 

@@ -55,7 +55,7 @@ def contributions(case: ExternalCase, settings: dict) -> dict[str, Contribution]
     member, found = case.membership, accuracy.contributions(case, settings)
     apart = {}
     if member.heldout.any(axis=1).all() and member.forget.any(axis=1).all():
-        phi = stats.phi(logits=case.unlearned, y=case.labels)
+        phi = case.answers(case.unlearned_files).phi(case.labels)
         scores = case.scores if case.scores_file else {}
         apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
     if swapped(case) and not case.unlike("retrain", case.others.get("retrain")):
@@ -136,10 +136,9 @@ def _phi(case: ExternalCase, options: Options) -> list[dict]:
     member = case.membership
     if not member.heldout.any(axis=1).all():
         return [_nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
-    phi = stats.phi(logits=case.unlearned, y=case.labels)
     rules = _rules(case)
     n = len(rules.columns)
-    phi = phi[:, rules.columns]
+    phi = case.answers(case.unlearned_files).phi(case.labels[..., rules.columns], rows=rules.columns)
     part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
     reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
     (auc,) = crossed.estimates(reading, n=n)
@@ -216,13 +215,14 @@ def _apart(case: ExternalCase) -> str:
 
 def _models(case: ExternalCase) -> Models:
     member, test = case.membership, case.data.part == 1
-    right = case.unlearned.argmax(-1) == case.labels
+    answers = case.answers(case.unlearned_files)
+    right = answers.predicted() == case.labels
     forget = np.flatnonzero(member.forget.any(axis=0))
     labels = case.labels[..., forget]
     retain = None
     if member.retain.any(axis=1).all():
         retain = np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)])
-    phi = stats.phi(logits=case.unlearned[:, forget], y=labels)
+    phi = answers.phi(labels, rows=forget)
     return Models(phi, retain, right[:, test].mean(1) if test.any() else None)
 
 
@@ -266,7 +266,7 @@ def _audit(case: ExternalCase, settings: dict) -> list[dict]:
 def _population(case: ExternalCase, original: ExternalCase, retrained: ExternalCase | None) -> ruli.Population:
     member, y = case.membership, case.labels
     phi = {
-        name: None if other is None else stats.phi(logits=other.unlearned, y=y)
+        name: None if other is None else other.answers(other.unlearned_files).phi(y)
         for name, other in (("original", original), ("unlearned", case), ("retrained", retrained))
     }
     return ruli.Population(**phi, train=member.train, forget=member.forget, heldout=member.heldout)
