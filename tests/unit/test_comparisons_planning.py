@@ -116,3 +116,9 @@ def test_as_retrained_takes_every_metric_that_is_undecided():
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
     rows[0]["outcome"] = "told"
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == "to decide: about 8 pairs"
+
+
+def test_what_most_studies_of_this_size_would_tell_takes_little_more():
+    rows = [{"metric": "a", "what": f"decides_{what}", "outcome": "told", "times": 1, "units": 3, "unit": "pairs",
+             "models": 1} for what in ("pairs", "models")]  # fmt: skip
+    assert planning.instruction(rows, metrics={"a"}, unknown=[]) == "to decide: little more than there is"

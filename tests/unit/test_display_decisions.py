@@ -182,3 +182,17 @@ def test_the_figures_show_every_method_that_is_judged(found):
     assert line.get_xdata()[1] / line.get_xdata()[0] == pytest.approx(4)
     nothing = decisions.Decisions()
     assert len(_verdicts.draw(nothing).axes) == len(_resolution.draw(nothing).axes) == 1
+
+
+def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
+    where = ("ruli", "")
+    row = {"verdict": "undecided", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}
+    distances = [{"method": "retrain", "metric": "privacy_auc"}, {"method": "scrub", "metric": "efficacy_auc"}]
+    needs = [{"method": "retrain", "what": "decides_pairs", "times": 1.0}]
+    found = decisions.Decisions(
+        distances={where: distances}, resolution={where: needs}, spent={(where, "retrain"): 60.0}
+    )
+    told = "nothing to hold against: efficacy AUC; by privacy AUC: little more"
+    assert verdicts.why(found, where, "retrain", row) == told
+    needs[0]["times"] = 3.0
+    assert verdicts.why(found, where, "retrain", row) == f"{told}, which takes about 2 min more"

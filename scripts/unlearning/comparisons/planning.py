@@ -141,6 +141,8 @@ def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[st
         # One metric that tells is enough; as retrained has to be shown by all of them.
         if told or {row["metric"] for row in rows} == set(metrics):
             row = min(told, key=_times) if told else max(rows, key=_times)
+            if row["times"] <= 1:
+                return "to decide: little more than there is"  # four studies of five of this size would
             count = row["units"] if what == PAIRS else row["models"]
             said.append(f"{count:g} {noun or row['unit']}")
     return f"to decide: about {' or '.join(said)}" if said else "neither more pairs nor more models would decide"

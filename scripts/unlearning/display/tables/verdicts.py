@@ -68,12 +68,13 @@ def why(found: Decisions, where: Place, method: str, row: dict) -> str:
     needs = [
         need
         for need in found.resolution.get(where, [])
-        if need["method"] == method and need["what"].startswith("decides_")
+        if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
     ]
     hours = [found.hours(where, method, need) for need in needs]
     least = min((one for one in hours if not math.isnan(one)), default=math.nan)
     note = row["note"]
-    for metric in sorted(found.of(where, method), key=len, reverse=True):
+    # Also one of which this method has no number.
+    for metric in sorted({one["metric"] for one in found.distances.get(where, [])}, key=len, reverse=True):
         note = note.replace(metric, decisions.label(metric))
     return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
 
