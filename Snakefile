@@ -15,7 +15,7 @@ from unlearning.study import reading
 from unlearning.workflow import plan as planning
 from unlearning.workflow import snakemake_changes
 
-snakemake_changes.look_for_scripts_once()
+snakemake_changes.plan_quickly()
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]

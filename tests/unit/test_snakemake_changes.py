@@ -1,4 +1,4 @@
-"""A run that is asked to stop stops, whatever it is doing; and what serves it ends with it."""
+"""Each change of Snakemake does what it says: runs end when they are asked to, and nothing is done twice."""
 
 import asyncio
 import hashlib
@@ -17,6 +17,8 @@ import pytest
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
 from snakemake.dag import ScriptProcessor
 from snakemake.io import _IOFile
+from snakemake.jobs import Job
+from snakemake.settings.enums import Quietness
 
 from unlearning.workflow import forkserver, snakemake_changes
 
@@ -83,6 +85,42 @@ def test_a_script_is_looked_for_once_for_each_rule(monkeypatch, scripts, looks):
         for script in scripts:
             processor.process_job(SimpleNamespace(rule=SimpleNamespace(name=f"rule of {script}", script=script)))
     assert found == looks * 2
+
+
+@pytest.mark.parametrize(
+    ("quiet", "handlers", "checkpoint", "said"),
+    [({"RULES"}, {}, False, 0), ({"RULES", "PROGRESS"}, {}, False, 0), ({"PROGRESS"}, {}, False, 1),
+     (set(), {}, False, 1), ({"RULES"}, {"somebody": 1}, False, 1), ({"RULES"}, {}, True, 1)],
+)  # fmt: skip
+def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers, checkpoint, said):
+    heard = []
+    monkeypatch.setattr(Job, "log_info", lambda self, indent=False: heard.append(indent))
+    snakemake_changes.word_only_what_is_said()
+    output = SimpleNamespace(quiet={Quietness[one] for one in quiet}, log_handler_settings=handlers)
+    dag = SimpleNamespace(workflow=SimpleNamespace(output_settings=output))
+    Job.log_info(SimpleNamespace(dag=dag, rule=SimpleNamespace(is_checkpoint=checkpoint)), indent=True)
+    assert heard == [True] * said
+
+
+@pytest.mark.parametrize("chosen", ["envs/score.yaml", lambda wildcards: "envs/score.yaml"])
+def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it(monkeypatch, chosen):
+    asked = []
+    monkeypatch.setattr(Job, "conda_env_spec", Job.conda_env_spec)
+    snakemake_changes.name_environments_alone()
+
+    class One:
+        rule = SimpleNamespace(_conda_env=chosen, expand_conda_env=lambda *of: asked.append(of) or "an environment")
+        _conda_env_spec, wildcards_dict, input = None, {"node": "a"}, ["data.npz"]
+
+        @property
+        def params(self):
+            assert callable(chosen), "computed for nothing"
+            return ["settings"]
+
+    for _ in range(2):
+        one = One()
+        assert [Job.conda_env_spec.fget(one) for _ in range(2)] == ["an environment"] * 2
+    assert asked == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(chosen) else [({"node": "a"},)]) * 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
