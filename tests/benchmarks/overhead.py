@@ -2,7 +2,7 @@
 
 Runs a study from nothing in an empty folder, the default one if no other is named, and adds up what the functions of
 its jobs took of a processor, by the jobs' own account. All else that passes on the cores is overhead: planning,
-starting processes, importing libraries, writing records, and waiting. Target: at most 15 % of the default study on
+starting processes, importing libraries, writing records, and waiting. Target: at most 12 % of the default study on
 two cores.
 """
 
