@@ -90,13 +90,13 @@ def test_a_script_is_looked_for_once_for_each_rule(monkeypatch, scripts, looks):
 @pytest.mark.parametrize(
     ("quiet", "handlers", "checkpoint", "said"),
     [({"RULES"}, {}, False, 0), ({"RULES", "PROGRESS"}, {}, False, 0), ({"PROGRESS"}, {}, False, 1),
-     (set(), {}, False, 1), ({"RULES"}, {"somebody": 1}, False, 1), ({"RULES"}, {}, True, 1)],
+     (set(), {}, False, 1), (None, {}, False, 1), ({"RULES"}, {"somebody": 1}, False, 1), ({"RULES"}, {}, True, 1)],
 )  # fmt: skip
 def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers, checkpoint, said):
     heard = []
     monkeypatch.setattr(Job, "log_info", lambda self, indent=False: heard.append(indent))
     snakemake_changes.word_only_what_is_said()
-    output = SimpleNamespace(quiet={Quietness[one] for one in quiet}, log_handler_settings=handlers)
+    output = SimpleNamespace(quiet=quiet and {Quietness[one] for one in quiet}, log_handler_settings=handlers)
     dag = SimpleNamespace(workflow=SimpleNamespace(output_settings=output))
     Job.log_info(SimpleNamespace(dag=dag, rule=SimpleNamespace(is_checkpoint=checkpoint)), indent=True)
     assert heard == [True] * said

@@ -65,7 +65,8 @@ def word_only_what_is_said() -> None:
 
     def log_info(self, *how, **options) -> None:
         output = self.dag.workflow.output_settings
-        if Quietness.RULES not in output.quiet or output.log_handler_settings or self.rule.is_checkpoint:
+        quiet = output.quiet or ()  # None in a job on a cluster, which reads no profile
+        if Quietness.RULES not in quiet or output.log_handler_settings or self.rule.is_checkpoint:
             by_itself(self, *how, **options)
 
     Job.log_info = log_info
