@@ -102,7 +102,9 @@ def kinds():
 
     stages = set(PLAN.nodes) - {*(forkserver.WITH_MODELS if GPU else ())}
     return {
-        forkserver.door_for(job.rule.name, settings(job.rule.name)(job.wildcards))
+        forkserver.door_for(
+            job.rule.name, PLAN.node(job.rule.name, job.wildcards.node).settings
+        )
         for job in workflow.dag.needrun_jobs()
         if job.rule.name in stages
     }

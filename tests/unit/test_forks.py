@@ -8,9 +8,10 @@ import pytest
 from forkserver_cases import LIGHT, program, said
 from unlearning.workflow import forks, forkserver
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
 
-
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has the server: elsewhere forks are not safe, and jobs start as ever"
+)
 def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
     jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}), "rouge": ("metrics", {"metrics": {"rouge": {}}}),

@@ -23,6 +23,10 @@ def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
         ("class A:\n    '''Only words.'''\n", "class A:\n    pass\n"),
         ("x = 'a'\n", 'x = "a"\n'),
         ("'''Module.'''\nx = 1\n", "x = 1\n"),
+        (
+            "try:\n    a()\nexcept E:\n    def f():\n        '''Say.'''\n",
+            "try:\n    a()\nexcept E:\n    def f():\n        pass\n",
+        ),
     ],
 )
 def test_what_the_digest_does_not_see(tmp_path, before, after):
@@ -71,7 +75,12 @@ def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_th
 
 @pytest.mark.parametrize(
     "text", ["import unlearning.stats\n", "from unlearning import stats\n", "from unlearning.stats import auc\n",
-             "def f():\n    from unlearning import stats\n", "if True:\n    import unlearning.stats as s\n"]
+             "def f():\n    from unlearning import stats\n", "if True:\n    import unlearning.stats as s\n",
+             "try:\n    a()\nexcept E:\n    import unlearning.stats\n",
+             "try:\n    a()\nfinally:\n    import unlearning.stats\n",
+             "for a in b:\n    c()\nelse:\n    import unlearning.stats\n",
+             "match a:\n    case 1:\n        import unlearning.stats\n",
+             "async def f():\n    async with a:\n        while True:\n            from unlearning import stats\n"]
 )  # fmt: skip
 def test_every_way_to_import_is_followed(tmp_path, text):
     (tmp_path / "mine.py").write_text(text)

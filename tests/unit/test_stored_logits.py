@@ -104,6 +104,14 @@ def test_scoring_few_samples_reads_few_bytes(path, monkeypatch):
     assert not sizes
 
 
+def test_all_models_and_all_samples_are_kept_once_however_they_are_named(path):
+    found, every = answers(path), np.ones(MODELS, bool)
+    assert found.predicted() is found.predicted(every)
+    assert found.phi(Y) is found.phi(Y, every, np.ones(SAMPLES, bool))
+    assert found.logits is found.of(every)
+    assert found.predicted(np.arange(MODELS) > 0) is not found.predicted()
+
+
 @pytest.mark.parametrize("at", [0, -1], ids=["beginning", "end"])
 def test_damage_of_what_says_where_things_lie_is_noticed(tmp_path, at):
     path = written(tmp_path)

@@ -50,7 +50,8 @@ class Answers:
         return self._once(self._whole_or_read, models, rows)
 
     def _once(self, made: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
-        """``made(*of)``, which is kept."""
+        """``made(*of)``, which is kept; all models or samples are the same, however they are named."""
+        of = [None if some is not None and some.dtype == bool and some.all() else some for some in of]
         key = made.__name__, *(None if some is None else (some.shape, some.dtype.kind, some.tobytes()) for some in of)
         if key not in self._found:
             self._found[key] = made(*of)
