@@ -25,6 +25,8 @@ class Compared:
 
     def reads(self, row: dict) -> bool:
         """Whether a row is one of this metric's."""
+        if row["metric"] not in (self.quantity.name, self.how.each):
+            return False
         how, parts = self.how, row["setting"].split(";")
         of_seed = how.each and any(part.startswith("model=") for part in parts)
         named = row["metric"] == (how.each if of_seed else self.quantity.name) and how.attack in ("", row["attack"])

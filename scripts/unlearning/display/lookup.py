@@ -58,6 +58,7 @@ class Numbers:
     def __init__(self, rows: list[dict], cases: list[dict]) -> None:
         self.cases = cases
         self._rows = defaultdict(list)
+        self._of_metric = defaultdict(list)
         settings = defaultdict(set)
         for case in cases:
             settings[case["scenario"]].add(case["setting"])
@@ -65,17 +66,23 @@ class Numbers:
             for setting in settings[row["scenario"]]:
                 own = _within(row["setting"], setting)
                 if own is not None:
-                    self._rows[row["scenario"], setting, row["method"]].append({**row, "setting": own})
+                    key, found = (row["scenario"], setting, row["method"]), {**row, "setting": own}
+                    self._rows[key].append(found)
+                    self._of_metric[key, row["metric"]].append(found)
 
     def narrowed(self, cases: list[dict]) -> "Numbers":
         """The same numbers for some of the cases."""
         fewer = Numbers([], cases)
-        fewer._rows = self._rows
+        fewer._rows, fewer._of_metric = self._rows, self._of_metric
         return fewer
 
     def of(self, case: dict) -> list[dict]:
         """The case's rows; their ``setting`` is what remains without the case's own."""
-        return self._rows.get((case["scenario"], case["setting"], case["method"]), [])
+        return self._rows.get(_key(case), [])
+
+    def of_metric(self, case: dict, metric: str) -> list[dict]:
+        """Those of one metric."""
+        return self._of_metric.get((_key(case), metric), [])
 
     def failure(self, case: dict) -> str:
         """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
@@ -84,15 +91,15 @@ class Numbers:
 
     def failures(self, case: dict) -> list[dict]:
         """The rows that say what failed in this case."""
-        return [row for row in self.of(case) if row["metric"] == "failed"]
+        return self.of_metric(case, "failed")
 
     def doubts(self, case: dict) -> list[str]:
         """What is hard to believe of a case whose logits came from elsewhere."""
-        return [row["note"] for row in self.of(case) if row["metric"] == "doubt"]
+        return [row["note"] for row in self.of_metric(case, "doubt")]
 
     def unchanged(self, case: dict) -> bool:
         """Whether the method returned exactly what it was given."""
-        return any(row["metric"] == "unchanged" for row in self.of(case))
+        return bool(self.of_metric(case, "unchanged"))
 
     def cell(self, case: dict, metric: str, attack: str = "", setting: str = "") -> Cell:
         """The number of ``metric`` in a case, or an empty cell with the reason.
@@ -102,7 +109,7 @@ class Numbers:
         """
         if failure := self.failure(case):
             return missing(failure, "failed")
-        rows = [row for row in self.of(case) if row["metric"] == metric]
+        rows = self.of_metric(case, metric)
         if not rows and (failures := self.failures(case)):
             return missing("; ".join(map(failed, failures)))
         if not rows:
@@ -127,14 +134,14 @@ class Numbers:
 
     def pairs(self, case: dict, metric: str, attack: str = "") -> list[Cell]:
         """The number of every pair (or group) that was drawn, in order."""
-        settings = (r["setting"].partition("pair=") for r in self.of(case) if r["metric"] == metric)
+        settings = (row["setting"].partition("pair=") for row in self.of_metric(case, metric))
         numbers = sorted({int(number) for before, _, number in settings if not before and number.isdigit()})
         found = [self.cell(case, metric, attack, f"pair={number}") for number in numbers]
         return [cell for cell in found if not cell.empty]
 
     def models(self, case: dict, metric: str, attack: str = "") -> list[float]:
         """The number of every model, in order; of the first attack that has it, if none is named."""
-        rows = [r for r in self.of(case) if r["metric"] == metric and r["setting"].startswith("model=")]
+        rows = [row for row in self.of_metric(case, metric) if row["setting"].startswith("model=")]
         attack = attack or next((row["attack"] for row in rows), "")
         found = {int(row["setting"][6:]): row["value"] for row in rows if row["attack"] == attack}
         return [found[model] for model in sorted(found)]
@@ -173,6 +180,11 @@ def methods(cases: list[dict]) -> list[str]:
 def at(cases: list[dict], where: tuple[str, str], method: str) -> dict | None:
     """The case of a method in a scenario, or None."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
+
+
+def _key(case: dict) -> tuple[str, str, str]:
+    """What rows are found by."""
+    return case["scenario"], case["setting"], case["method"]
 
 
 def _within(setting: str, case: str) -> str | None:

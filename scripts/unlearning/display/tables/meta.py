@@ -36,17 +36,17 @@ def read(path: str | Path) -> list[dict]:
 
 def metrics(rows: list[dict]) -> list[str]:
     """Every metric, most properties on common models first, then as their files place them."""
-    names = list(dict.fromkeys(row["metric"] for row in rows))
-    return sorted(names, key=lambda name: name in elsewhere(rows))
+    names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
+    return sorted(names, key=apart.__contains__)
 
 
 def elsewhere(rows: list[dict]) -> list[str]:
     """Metrics whose power (or other properties) is read on other models than the others'."""
-    spoken = overview(rows)
-    found = []
+    spoken, found = overview(rows), []
+    main = {what: common(rows, what) for _, what in spoken}
     for name in dict.fromkeys(metric for metric, _ in spoken):
         own = [what for metric, what in spoken if metric == name]
-        if all(spoken[name, what]["scenario"] != common(rows, what) for what in own):
+        if all(spoken[name, what]["scenario"] != main[what] for what in own):
             found.append(name)
     return found
 

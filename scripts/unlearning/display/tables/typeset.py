@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from unlearning.display import naming
 from unlearning.display.lookup import Cell
@@ -62,6 +63,7 @@ class Sheet:
     footer: tuple[Line, ...] = ()
     records: tuple[dict, ...] = field(default=(), repr=False)
 
+    @cached_property
     def footnotes(self) -> dict[str, str]:
         """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
         seen = dict.fromkeys(
@@ -75,12 +77,11 @@ class Sheet:
 
     def explained(self) -> list[tuple[str, str]]:
         """(marker, sentence) of every footnote."""
-        return [(marker, FLAGS.get(note, note)) for note, marker in self.footnotes().items()]
+        return [(marker, FLAGS.get(note, note)) for note, marker in self.footnotes.items()]
 
     def marks(self, notes: Iterable[str]) -> list[str]:
         """The markers of some footnotes."""
-        known = self.footnotes()
-        return [known[note] for note in notes]
+        return [self.footnotes[note] for note in notes]
 
     def sections(self) -> list[tuple[str, list[Line]]]:
         """Lines by section, in order."""
