@@ -19,7 +19,6 @@ rule collect:
     """Gather the numbers of every method in every scenario in one table."""
     input:
         metrics=asks(parameters.metrics),
-        logits=asks(parameters.logits),
     output:
         union="results/{study}/metrics.csv",
     log:

@@ -9,6 +9,7 @@ from unlearning.adversary.external_case import ExternalCase
 from unlearning.artifacts import contributions as added
 from unlearning.artifacts import tables
 from unlearning.artifacts.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError, read_json
+from unlearning.artifacts.logits import content
 from unlearning.plugins import registry
 from unlearning.plugins.guard import PluginError, guard, said, shown
 from unlearning.plugins.isolation import isolated
@@ -56,6 +57,27 @@ def failure(part: str, error: object, attack: str = "", setting: str = "") -> di
     return {"attack": attack, "metric": "failed", "setting": setting, "value": float("nan"), "n": 0, "note": str(error)}
 
 
+def unchanged(originals: list[str], unlearned: list[str]) -> list[dict]:
+    """The row that says that the logits of some batches are those before unlearning: their share, and of how many.
+
+    Nothing is said of models that were only handed on, or, of models from elsewhere, whose originals are not known.
+    """
+    if originals == unlearned or len(originals) != len(unlearned):
+        return []
+    pairs = [(content(before), content(after)) for before, after in zip(originals, unlearned, strict=True)]
+    same = sum(before == after and "logits.npy" in after for before, after in pairs)
+    note = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
+    row = {
+        "attack": "",
+        "metric": "unchanged",
+        "setting": "",
+        "value": same / len(pairs),
+        "n": len(pairs),
+        "note": note,
+    }
+    return [row] if same else []
+
+
 def doubt(text: str) -> dict:
     """The row that says what is hard to believe of logits from elsewhere."""
     return {"attack": "", "metric": "doubt", "setting": "", "value": float("nan"), "n": 0, "note": text}
@@ -96,6 +118,7 @@ def metrics(
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])
+        originals, unlearned = case.files.get("original", [])[2:], case.unlearned_files
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
         _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
@@ -114,6 +137,7 @@ def metrics(
             own, parts = evaluated(name, place["files"].get(name), case, settings)
             rows, found = rows + own, found | parts
             seconds[name] = round(time.perf_counter() - started, 3)
+    rows += unchanged(originals, unlearned)
     added.write(contributions, found)
     tables.write_rows(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

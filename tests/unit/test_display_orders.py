@@ -35,7 +35,7 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
     for name in planned.study.figures:
         assert set(parameters.figure_files(planned, name)) <= made
-    assert set(parameters.metrics(planned)) | set(parameters.logits(planned)) <= made
+    assert set(parameters.metrics(planned)) <= made
 
 
 def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):

@@ -146,6 +146,15 @@ class StoredLogits:
         return told(self.path, lambda: sum(_not_finite(one) for one in self.each(range(len(self)))))
 
 
+def content(path: str | Path) -> dict[str, tuple[int, int]]:
+    """Checksum (CRC-32) and size of every array in a file of logits, from its zip's directory; nothing else is read.
+    Raises ArtifactError."""
+    with Blocks(path) as file:
+        members = told(path, lambda: zipfile.ZipFile(file).infolist())
+    # The file also names its own node, which says nothing about the logits.
+    return {one.filename: (one.CRC, one.file_size) for one in members if one.filename != "node.npy"}
+
+
 def _not_finite(values: np.ndarray) -> int:
     return values.size - int(np.isfinite(values).sum())
 

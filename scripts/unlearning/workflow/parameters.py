@@ -16,11 +16,8 @@ CAPTIONS = source.SCRIPTS.parent / "resources" / "captions"
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Every case with the file of its numbers, and the logits before and after its unlearning."""
-    cases = [
-        {**described(case), "metrics": case.metrics, "unlearned": case.unlearned, "originals": case.originals}
-        for case in plan.cases
-    ]
+    """Every case with the file of its numbers."""
+    cases = [{**described(case), "metrics": case.metrics} for case in plan.cases]
     return {"study": plan.study.name, "cases": cases, "code": code("collect")}
 
 
@@ -156,11 +153,6 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
 def metrics(plan: Plan) -> list[str]:
     """The files of all numbers, each once."""
     return sorted({case.metrics for case in plan.cases})
-
-
-def logits(plan: Plan) -> list[str]:
-    """The logits of all cases, before and after unlearning, each once."""
-    return sorted({path for case in plan.cases for path in (*case.originals, *case.unlearned)})
 
 
 def protocols(plan: Plan, displays: dict, name: str) -> str:
