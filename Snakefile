@@ -1,5 +1,6 @@
 """unlearning-audit: draw who saw what → train → unlearn → dump logits → attack → tables, figures, report."""
 
+import atexit
 import gc
 import os
 import sys
@@ -7,15 +8,22 @@ import sys
 from snakemake.utils import min_version
 
 min_version("9.0")
-# A large plan is millions of objects that stay; looking for garbage among them would take an eighth of all planning.
-gc.set_threshold(100_000, 50, 50)
+# A large plan is millions of objects that stay. Looking for garbage among them would take a fifth of all planning, and
+# taking them apart at the end almost as much.
+gc.disable()
+atexit.register(gc.freeze)
 sys.path.insert(0, f"{workflow.basedir}/scripts")
+
+from unlearning.bank.device import gpus
+from unlearning.workflow import snakemake_changes, snakemake_plan_changes
+
+snakemake_plan_changes.plan_quickly()
+# Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
+GPU = min(gpus(), 1)
+FORKS = snakemake_changes.start_servers(workflow, models=not GPU)
 
 from unlearning.study import reading
 from unlearning.workflow import plan as planning
-from unlearning.workflow import snakemake_changes
-
-snakemake_changes.plan_quickly()
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
@@ -82,9 +90,11 @@ include: "rules/systems.smk"
 
 
 onstart:
+    gc.freeze()
+    gc.enable()
     from unlearning.workflow import progress
 
-    snakemake_changes.apply(workflow, kinds())
+    snakemake_changes.apply(workflow, FORKS, kinds())
     specs = {spec for study in asked() for spec in plan_of(study).specs()}
     progress.watch(specs, workflow.cores if workflow.local_exec and not GPU else 0)
 

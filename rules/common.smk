@@ -3,11 +3,6 @@ from functools import cache
 
 from snakemake.common import overwrite_function_params
 
-from unlearning.bank.device import gpus
-
-# Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
-GPU = min(gpus(), 1)
-
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())

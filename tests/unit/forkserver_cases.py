@@ -22,7 +22,9 @@ def script(name, **changed):
     PythonScript.execute_script(SimpleNamespace(**{{**plain, **changed}}), name)
 
 BEFORE
-snakemake_changes.run_scripts_in_forks(KINDS)
+folder = forkserver.start(models=MODELS)
+forkserver.announce(folder, KINDS)
+snakemake_changes.run_scripts_in_forks(folder)
 for name, module in READY:
     with open(name, "w") as file:
         file.write("import sys; sys.exit(" + repr(module) + " not in sys.modules)")
@@ -47,9 +49,14 @@ for line in sys.stdin:
 """
 
 
-def program(told: str, ready=READY, kinds: tuple = ("models",), before: str = "") -> str:
-    """A run that does what it is told once its server is ready; ``before``: what it does before that is started."""
-    return RUN.replace("BEFORE", before).replace("KINDS", repr(kinds)).replace("READY", repr(ready)) + told
+def program(told: str, ready=READY, kinds: tuple | None = (), before: str = "") -> str:
+    """A run that does what it is told once its server is ready; ``before``: what it does before that is started;
+    ``kinds``: of which other servers it announces jobs, None for a run without models."""
+    said = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
+    text = RUN
+    for name, value in said.items():
+        text = text.replace(name, value)
+    return text + told
 
 
 def said(folder: Path, told: str) -> list[str]:

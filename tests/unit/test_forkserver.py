@@ -64,14 +64,14 @@ def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path):
     by_itself = "PythonScript.execute_script = lambda self, fname, edit=False: print('as ever', fname)"
     special = ("threads=2", "resources={'gpu': 1}", "shadow_dir='there'", "conda_env='here'", "bench_record=1")
     told = "".join(f"print({one!r})\nscript('job.py', {one})\n" for one in special)
-    found = said(tmp_path, program(told, LIGHT, (), before=by_itself))
+    found = said(tmp_path, program(told, LIGHT, None, before=by_itself))
     assert found == [line for one in special for line in (one, "as ever job.py")]
 
 
 def test_without_models_nothing_imports_torch(tmp_path):
     names = ("torch", "unlearning.adversary.scoring")
     (tmp_path / "job.py").write_text(f"import sys; print(*(name in sys.modules for name in {names}))")
-    assert said(tmp_path, program("script('job.py')", LIGHT, ())) == ["False True"]
+    assert said(tmp_path, program("script('job.py')", LIGHT, None)) == ["False True"]
 
 
 def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
@@ -85,7 +85,7 @@ def test_nothing_changes_where_the_server_is_switched_off(monkeypatch):
 def test_a_script_starts_as_ever_where_nobody_answers(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(PythonScript, "execute_script", lambda self, fname, edit=False: started.append(fname))
-    snakemake_changes.lead_scripts_to(str(tmp_path))
+    snakemake_changes.run_scripts_in_forks(str(tmp_path))
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
     PythonScript.execute_script(SimpleNamespace(**plain, threads=1, resources={}, params={}), "job.py")
     assert started == ["job.py"]

@@ -15,10 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
-from snakemake.dag import ScriptProcessor
 from snakemake.io import _IOFile
-from snakemake.jobs import Job
-from snakemake.settings.enums import Quietness
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.settings.types import ExecMode
 
 from unlearning.workflow import forkserver, snakemake_changes
 
@@ -72,55 +71,52 @@ def test_a_file_is_read_once_for_its_checksum_until_it_changes(tmp_path, monkeyp
     assert checksum() is None
 
 
-@pytest.mark.parametrize(
-    ("scripts", "looks"),
-    [(["a.py", "a.py", "b.py", "a.py"], ["a.py", "b.py"]), (["{wildcards.a}.py"] * 2, ["{wildcards.a}.py"] * 2)],
-)
-def test_a_script_is_looked_for_once_for_each_rule(monkeypatch, scripts, looks):
-    found = []
-    monkeypatch.setattr(ScriptProcessor, "process_job", lambda self, job: found.append(job.rule.script))
-    snakemake_changes.look_for_scripts_once()
-    for _ in range(2):  # every plan looks anew
-        processor = ScriptProcessor(dag=None)
-        for script in scripts:
-            processor.process_job(SimpleNamespace(rule=SimpleNamespace(name=f"rule of {script}", script=script)))
-    assert found == looks * 2
-
-
-@pytest.mark.parametrize(
-    ("quiet", "handlers", "checkpoint", "said"),
-    [({"RULES"}, {}, False, 0), ({"RULES", "PROGRESS"}, {}, False, 0), ({"PROGRESS"}, {}, False, 1),
-     (set(), {}, False, 1), (None, {}, False, 1), ({"RULES"}, {"somebody": 1}, False, 1), ({"RULES"}, {}, True, 1)],
-)  # fmt: skip
-def test_jobs_are_described_where_somebody_reads_it(monkeypatch, quiet, handlers, checkpoint, said):
-    heard = []
-    monkeypatch.setattr(Job, "log_info", lambda self, indent=False: heard.append(indent))
-    snakemake_changes.word_only_what_is_said()
-    output = SimpleNamespace(quiet=quiet and {Quietness[one] for one in quiet}, log_handler_settings=handlers)
-    dag = SimpleNamespace(workflow=SimpleNamespace(output_settings=output))
-    Job.log_info(SimpleNamespace(dag=dag, rule=SimpleNamespace(is_checkpoint=checkpoint)), indent=True)
-    assert heard == [True] * said
-
-
-@pytest.mark.parametrize("chosen", ["envs/score.yaml", lambda wildcards: "envs/score.yaml"])
-def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it(monkeypatch, chosen):
+def test_the_size_of_an_input_is_asked_for_once(monkeypatch):
+    monkeypatch.setattr(JobScheduler, "update_input_sizes", JobScheduler.update_input_sizes)
+    snakemake_changes.ask_for_sizes_once()
     asked = []
-    monkeypatch.setattr(Job, "conda_env_spec", Job.conda_env_spec)
-    snakemake_changes.name_environments_alone()
 
-    class One:
-        rule = SimpleNamespace(_conda_env=chosen, expand_conda_env=lambda *of: asked.append(of) or "an environment")
-        _conda_env_spec, wildcards_dict, input = None, {"node": "a"}, ["data.npz"]
+    class File(str):
+        async def exists(self) -> bool:
+            return self != "missing"
 
-        @property
-        def params(self):
-            assert callable(chosen), "computed for nothing"
-            return ["settings"]
+        async def size(self) -> int:
+            asked.append(self)
+            return len(self)
 
-    for _ in range(2):
-        one = One()
-        assert [Job.conda_env_spec.fget(one) for _ in range(2)] == ["an environment"] * 2
-    assert asked == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(chosen) else [({"node": "a"},)]) * 2
+    scheduler = SimpleNamespace(_input_sizes={})
+    for names in (["a", "bb"], ["bb", "missing"], ["a", "ccc"]):
+        jobs = [SimpleNamespace(input=[File(name) for name in names])] * 2
+        asyncio.run(JobScheduler.update_input_sizes(scheduler, jobs))
+    assert scheduler._input_sizes == {"a": 1, "bb": 2, "missing": None, "ccc": 3}
+    assert sorted(asked) == ["a", "bb", "ccc"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "dry", "cores", "starts"),
+    [(ExecMode.DEFAULT, False, 2, True), (ExecMode.DEFAULT, True, 2, False), (ExecMode.DEFAULT, False, None, False),
+     (ExecMode.SUBPROCESS, False, 1, False), (ExecMode.REMOTE, False, 1, False)],
+)  # fmt: skip
+def test_servers_start_for_runs_on_this_machine(monkeypatch, mode, dry, cores, starts):
+    monkeypatch.setattr(forkserver, "start", lambda models: f"a folder, {models}")
+    workflow = SimpleNamespace(
+        exec_mode=mode, output_settings=SimpleNamespace(dryrun=dry), resource_settings=SimpleNamespace(cores=cores)
+    )
+    for models in (True, False):
+        assert snakemake_changes.start_servers(workflow, models) == (f"a folder, {models}" if starts else None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
+def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv(forkserver.SWITCH, raising=False)
+    monkeypatch.setattr(forkserver, "_server", None)
+    folder = forkserver.start()
+    assert [path.name for path in tmp_path.iterdir()] == [Path(folder).name]
+    for _ in range(2):  # again when this process ends
+        forkserver.stop(folder)
+        assert forkserver._server.poll() == -signal.SIGKILL
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -26,17 +26,21 @@ LATER = (
     "matplotlib.figure", "matplotlib.style", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
 )  # fmt: skip
 
-#: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides.
+#: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides. Those
+#: that need torch are forked by one that has it, and that of language models by one that has most of what it needs.
 SERVERS = {
     "door": ("", LATER),
     "models": ("door", ("torch", "torch.func", "safetensors.torch")),
     "text": (
-        "models", ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
+        "privacy", ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
     ),
     "vision": ("models", ("torchvision.models",)),
     "privacy": ("models", ("unlearning.bank.private",)),
     "rouge": ("door", ("rouge_score.rouge_scorer",)),
-    "art": ("door", ("art.attacks.inference.membership_inference", "art.estimators.classification")),
+    "art": (
+        "models",
+        ("pyarrow.parquet", "attack", "art.attacks.inference.membership_inference", "art.estimators.classification"),
+    ),
 }  # fmt: skip
 
 #: Scripts that import torch.
@@ -50,9 +54,9 @@ INTERRUPTED = 130
 SCRIPTS = Path(__file__).resolve().parents[2]
 
 
-def serve(doors: dict[str, int], folder: str, kinds: Collection[str]) -> None:
-    """Serve at ``doors``, file descriptors of sockets, until standard input is closed. Removes ``folder``. Servers of
-    ``kinds`` start before somebody asks.
+def serve(doors: dict[str, int], folder: str, models: bool) -> None:
+    """Serve at ``doors``, file descriptors of sockets, until standard input is closed. Removes ``folder``. With
+    ``models``, the server for jobs with models starts before somebody asks.
 
     Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
@@ -63,7 +67,10 @@ def serve(doors: dict[str, int], folder: str, kinds: Collection[str]) -> None:
     for module in FIRST:
         _take(module)
     try:
-        Server("door", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path, kinds).serve()
+        first = Server("door", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path)
+        if models:
+            first.begin("models")  # imports meanwhile
+        first.serve()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -71,15 +78,11 @@ def serve(doors: dict[str, int], folder: str, kinds: Collection[str]) -> None:
 class Server:
     """One server: forks for each request at its own of ``doors``, and hands the others to further servers."""
 
-    def __init__(self, name: str, doors: dict[str, socket.socket], path: list[str], kinds: Collection[str]) -> None:
-        self.name, self.doors, self.path, self.kinds = name, doors, path, kinds
+    def __init__(self, name: str, doors: dict[str, socket.socket], path: list[str]) -> None:
+        self.name, self.doors, self.path = name, doors, path
 
     def serve(self) -> None:
         """Import what jobs need, and serve until standard input is closed."""
-        wanted = {*self.kinds, *(SERVERS[kind][0] for kind in self.kinds)}
-        soon = [name for name in self.doors if name in wanted and SERVERS[name][0] == self.name]
-        if "models" in soon:
-            self.begin("models")  # imports meanwhile
         scripts = [file.stem for file in SCRIPTS.glob("*.py")]
         mine = {"door": [one for one in scripts if one not in WITH_MODELS], "models": WITH_MODELS}
         for module in (*SERVERS[self.name][1], *mine.get(self.name, ())):
@@ -87,25 +90,26 @@ class Server:
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
             # A job that comes meanwhile imports the rest itself, unless it waits for just that.
-            if self.name in mine and not self.open_for(0):
+            if self.name in mine and not self.answer([self.name], 0):
                 return
         gc.freeze()  # forks skip these objects in garbage collection
-        for name in soon:
-            if name in self.doors:
-                self.begin(name)
-        self.open_for(None)
+        self.answer(SERVERS, None)
 
-    def open_for(self, seconds: float | None) -> bool:
-        """Fork for each request that waits or comes within so many seconds; returns whether the run goes on."""
-        while ready := select.select([sys.stdin, *self.doors.values()], [], [], seconds)[0]:
+    def answer(self, names: Collection[str], seconds: float | None) -> bool:
+        """Fork for each request that waits at these doors or comes within so many seconds; whether the run goes on."""
+        while ready := select.select([sys.stdin, *self.open(names).values()], [], [], seconds)[0]:
             if sys.stdin in ready:
                 return False
-            for name in [name for name, listening in self.doors.items() if listening in ready]:
+            for name in [name for name, listening in self.open(names).items() if listening in ready]:
                 if name == self.name:
                     self.fork()
                 elif name in self.doors:
-                    self.begin(name if SERVERS[name][0] == self.name else SERVERS[name][0])
+                    self.begin(next(one for one in line(name) if SERVERS[one][0] == self.name))
         return True
+
+    def open(self, names: Collection[str]) -> dict[str, socket.socket]:
+        """Those of the doors that this server still answers."""
+        return {name: self.doors[name] for name in names if name in self.doors}
 
     def fork(self) -> None:
         """Accept a request, and answer it in a fork."""
@@ -117,12 +121,12 @@ class Server:
 
     def begin(self, name: str) -> None:
         """Fork a server, which takes its own door over, and those of the servers that it forks."""
-        handed = {door for door in self.doors if name in (door, SERVERS[door][0])}
+        handed = {door for door in self.doors if name in line(door)}
         if os.fork() == 0:
             end_with_parent()
             try:
                 self.close(self.doors.keys() - handed)
-                Server(name, self.doors, self.path, self.kinds).serve()
+                Server(name, self.doors, self.path).serve()
             finally:
                 os._exit(0)
         self.close(handed)
@@ -131,6 +135,13 @@ class Server:
         """Leave doors to others."""
         for name in list(names):
             self.doors.pop(name).close()
+
+
+def line(name: str) -> Iterator[str]:
+    """A server, and those that it is forked from, up to the first."""
+    while name:
+        yield name
+        name = SERVERS[name][0]
 
 
 def _take(module: str) -> None:

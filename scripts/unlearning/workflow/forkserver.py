@@ -7,6 +7,7 @@ own: same arguments, folder, environment, output and exit status. Its peak memor
 server. No result depends on whether a job was forked.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -55,12 +56,11 @@ def door_for(script: str, settings: dict) -> str:
     return "vision" if model == "swin_s" else "privacy" if recipe.get("dp") else "models"
 
 
-def start(kinds: Collection[str] = ("models",)) -> str | None:
+def start(models: bool = True) -> str | None:
     """Start the servers of this run, which end with this process; return the folder of their sockets, for `run`.
 
-    ``kinds``: of which servers there are jobs, so that they import before one asks (`door_for`). Does nothing and
-    returns None on systems other than Linux, where forks are not safe, where no folder can be written, and with
-    UNLEARNING_FORKSERVER=0.
+    ``models``: begin with the server for jobs with models. Does nothing and returns None on systems other than Linux,
+    where forks are not safe, where no folder can be written, and with UNLEARNING_FORKSERVER=0.
     """
     global _server
     if sys.platform != "linux" or os.environ.get(SWITCH) == "0":
@@ -79,13 +79,29 @@ def start(kinds: Collection[str] = ("models",)) -> str | None:
     handles = {name: listening.fileno() for name, listening in doors.items()}
     program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from unlearning.workflow import forks; "
     _server = subprocess.Popen(
-        [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r}, {[*kinds]!r})"],
+        [sys.executable, "-c", f"{program}forks.serve({handles!r}, {folder!r}, {models!r})"],
         stdin=subprocess.PIPE, pass_fds=[*handles.values()],
         env={**os.environ, **ONE_THREAD, **NO_THREAD, **KEPT_MEMORY},
     )  # fmt: skip
     for listening in doors.values():
         listening.close()
+    atexit.register(stop, folder)
     return folder
+
+
+def stop(folder: str) -> None:
+    """End the servers, and remove the folder of their sockets; nothing is done twice."""
+    if _server is not None:
+        _server.kill()
+        _server.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def announce(folder: str, doors: Collection[str]) -> None:
+    """Let the servers at ``doors``, of which there will be jobs (`door_for`), import before one asks."""
+    for door in doors:
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as server, _short(folder) as short:
+            server.connect(f"{short}/{door}")
 
 
 def run(folder: str, door: str, arguments: list[str], environment: dict[str, str]) -> int | None:

@@ -1,9 +1,10 @@
-"""Everything that changes how Snakemake itself behaves: eight changes, each with its reason.
+"""How Snakemake itself is changed while it runs jobs: each change with its reason.
 
 All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
 other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
 
-One more change has to be made before Snakemake reads a study: `snakemake_logger_plugin_unlearning`.
+Changes of its planning are in `workflow.snakemake_plan_changes`, and one that has to be made before Snakemake reads a
+study in `snakemake_logger_plugin_unlearning`.
 """
 
 import os
@@ -21,8 +22,9 @@ from unlearning.workflow import forkserver
 CHECKED = ("9.27",)
 
 
-def apply(workflow, kinds: Collection[str]) -> None:
-    """Make the changes for the run that ``workflow`` starts; ``kinds``: see `forkserver.start`."""
+def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
+    """Make the changes for the run that ``workflow`` starts; ``folder``: that of `start_servers`, of which there are
+    jobs for ``kinds``."""
     found = version("snakemake")
     if not checked():
         print(
@@ -33,79 +35,19 @@ def apply(workflow, kinds: Collection[str]) -> None:
         return
     lift_default_job_rate(workflow)
     remember_checksums()
+    ask_for_sizes_once()
     end_gracefully_from_a_thread(workflow)
     interrupt_once()
-    if workflow.local_exec:
-        run_scripts_in_forks(kinds)
+    if folder and workflow.local_exec:
+        forkserver.announce(folder, kinds)
+        run_scripts_in_forks(folder)
+    elif folder:
+        forkserver.stop(folder)
 
 
 def checked() -> bool:
     """Whether the changes are known to be right for this version of Snakemake."""
     return ".".join(version("snakemake").split(".")[:2]) in CHECKED
-
-
-def plan_quickly() -> None:
-    """Make the three changes that have to be made before Snakemake plans."""
-    if checked():
-        look_for_scripts_once()
-        word_only_what_is_said()
-        name_environments_alone()
-
-
-def word_only_what_is_said() -> None:
-    """Let Snakemake describe a job only where somebody reads it.
-
-    Reason: with ``--quiet rules``, which is the default of this workflow, it words for every job what it then does not
-    print, a seventh of the time of a dry run.
-    """
-    from snakemake.jobs import Job
-    from snakemake.settings.enums import Quietness
-
-    by_itself = Job.log_info
-
-    def log_info(self, *how, **options) -> None:
-        output = self.dag.workflow.output_settings
-        quiet = output.quiet or ()  # None in a job on a cluster, which reads no profile
-        if Quietness.RULES not in quiet or output.log_handler_settings or self.rule.is_checkpoint:
-            by_itself(self, *how, **options)
-
-    Job.log_info = log_info
-
-
-def name_environments_alone() -> None:
-    """Let Snakemake name the conda environment of a job without the parameters of the job.
-
-    Reason: only an environment that a function chooses depends on them, and computing and keeping those of every job
-    takes a twelfth of the time of a large plan.
-    """
-    from snakemake.jobs import Job
-
-    by_itself = Job.conda_env_spec.fget
-
-    def conda_env_spec(self):
-        if self._conda_env_spec is None and not callable(self.rule._conda_env):
-            self._conda_env_spec = self.rule.expand_conda_env(self.wildcards_dict)
-        return by_itself(self)
-
-    Job.conda_env_spec = property(conda_env_spec)
-
-
-def look_for_scripts_once() -> None:
-    """Let Snakemake look for the script of a rule once, not for each of its jobs.
-
-    Reason: it reads the file anew for every job to see that it is there, a seventh of the time of a large plan.
-    """
-    from snakemake.dag import ScriptProcessor
-
-    by_itself = ScriptProcessor.process_job
-
-    def process_job(self, job) -> None:
-        seen = vars(self).setdefault("seen", set())
-        if job.rule.name not in seen or "{" in str(job.rule.script):  # a path with wildcards is another for each job
-            by_itself(self, job)
-            seen.add(job.rule.name)
-
-    ScriptProcessor.process_job = process_job
 
 
 def lift_default_job_rate(workflow) -> None:
@@ -143,6 +85,21 @@ def remember_checksums() -> None:
     _IOFile.checksum = checksum
 
 
+def ask_for_sizes_once() -> None:
+    """Let Snakemake ask for the size of an input once.
+
+    Reason: whenever a job ends it asks for those of all inputs of all jobs that could start, to choose among them, a
+    quarter of its own time in a run. They are there by then, and stay as they are.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    async def update_input_sizes(self, jobs) -> None:
+        for path in {path for job in jobs for path in job.input if path not in self._input_sizes}:
+            self._input_sizes[path] = await path.size() if await path.exists() else None
+
+    JobScheduler.update_input_sizes = update_input_sizes
+
+
 def end_gracefully_from_a_thread(workflow) -> None:
     """Let the signal SIGTERM stop the scheduler from a thread of its own.
 
@@ -167,19 +124,22 @@ def interrupt_once() -> None:
     signal.signal(signal.SIGINT, once)
 
 
-def run_scripts_in_forks(kinds: Collection[str]) -> None:
-    """Run the Python scripts of this run in forks of a server, where a fork can replace a process.
+def start_servers(workflow, models: bool) -> str | None:
+    """Start the fork server (see `forkserver.start`) if ``workflow`` is read to run jobs on this machine, so that
+    libraries are imported while Snakemake plans. Returns the folder of its sockets, or None."""
+    from snakemake.settings.types import ExecMode
+
+    runs = workflow.exec_mode == ExecMode.DEFAULT and not workflow.output_settings.dryrun
+    here = workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
+    return forkserver.start(models) if checked() and runs and here else None
+
+
+def run_scripts_in_forks(folder: str) -> None:
+    """Run the Python scripts of this run in forks of the server in ``folder``, where a fork can replace a process.
 
     Reason: Snakemake starts a shell and an interpreter for every script. There is no setting for this, so a method is
     replaced. Jobs with a GPU, several threads, another environment or a container start as before.
     """
-    folder = forkserver.start(kinds)
-    if folder is not None:
-        lead_scripts_to(folder)
-
-
-def lead_scripts_to(folder: str) -> None:
-    """Replace the method that runs a Python script by one that asks the server in ``folder`` for a fork first."""
     from snakemake.script import PythonScript
 
     by_itself = PythonScript.execute_script
