@@ -1,6 +1,8 @@
 """Snakemake's plan is the same with our changes as without them, and each of them does what it says."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ import yaml
 from plan_cases import BASE
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
 from snakemake.dag import ScriptProcessor
+from snakemake.iocontainers import AttributeGuard, Namedlist
 from snakemake.jobs import Job
 from snakemake.settings.enums import Quietness
 
@@ -128,3 +131,16 @@ def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it
         one = One()
         assert [Job.conda_env_spec.fget(one) for _ in range(2)] == ["an environment"] * 2
     assert asked == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(chosen) else [({"node": "a"},)]) * 2
+
+
+def test_lists_of_files_share_the_guards_of_their_names_and_can_be_copied(monkeypatch):
+    monkeypatch.setattr(AttributeGuard, "__new__", AttributeGuard.__new__)
+    snakemake_plan_changes.guard_names_once()
+    one, other = Namedlist(fromdict={"a": "x"}), Namedlist(["y"])
+    assert one.sort is other.sort
+    assert one.sort is not one.index
+    for copied in (copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert (list(copied), copied.a) == (["x"], "x")
+        for name in ("sort", "index"):
+            with pytest.raises(AttributeError, match=rf"^{name}\(\) cannot be used"):
+                getattr(copied, name)()

@@ -1,6 +1,7 @@
 """The competition's rows where every ε is 0 or the cap: half of the samples tell the two populations apart."""
 
 import math
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -247,3 +248,20 @@ def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
     assert found.test_accuracy.tolist() == [1, 0.5]
     case.data.part = np.zeros(6)
     assert competition.population(case, ["own"]).test_accuracy is None
+
+
+@pytest.mark.parametrize(
+    ("null", "ends"),
+    [([[1, 1, 0], [1, 1, 0], [1, 1, 0]], True), ([[1, 1, 0], [1, 1, 0], [0, 0, 0]], False),
+     ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], False), ([[1, 1, 0], [1, 1, 0], [1, 0, 0]], False),
+     ([[1], [1], [1]], True), ([[1], [1], [0]], False)],
+    ids=["stands", "without a group", "without a sample", "without both", "one sample", "one sample and a group"],
+)  # fmt: skip
+def test_a_null_that_rests_on_one_group_or_one_sample_leaves_no_interval(null, ends):
+    null = np.array(null, float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = competition._ratio(null / 2, null, "why")
+    assert found.value == 0.5
+    assert np.isfinite([found.low, found.high]).all() == ends
+    assert found.note == ("why" if ends else "no interval: F₀ is 0 without some samples or some models (why)")

@@ -106,13 +106,13 @@ def contributions(case: Case, settings: dict) -> dict[str, Contribution]:
 
 def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
     """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
-    left out in groups, or F₀ is 0."""
+    left out in groups, or F₀ rests on a single group or sample."""
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
     h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
     h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
-    if len(h) < 3 or h.shape[1] < 2 or not null.any(axis=1).all():
+    if len(h) < 3 or h.shape[1] < 2 or not _stands(null):
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
@@ -206,9 +206,18 @@ def _null_rows(u, r, independent, h, options: Options, rng) -> list[dict]:
     ]
 
 
+def _stands(null: np.ndarray) -> bool:
+    """Whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one sample."""
+    total = null.sum(axis=1, keepdims=True)
+    return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
+
+
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
+    if not _stands(null):
+        why = f"no interval: F₀ is 0 without some samples or some models ({note})"
+        return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
     return jackknife.estimate(
         per_sample=np.stack([h, null], axis=1),
         combine=lambda f, f0: f / f0,

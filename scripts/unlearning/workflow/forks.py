@@ -96,19 +96,20 @@ class Server:
         self.answer(SERVERS, None)
 
     def answer(self, names: Collection[str], seconds: float | None) -> bool:
-        """Fork for each request that waits at these doors or comes within so many seconds; whether the run goes on."""
-        while ready := select.select([sys.stdin, *self.open(names).values()], [], [], seconds)[0]:
+        """Fork for each request that waits at these doors or comes within so many seconds (None: for ever). Returns
+        whether the run goes on."""
+        while ready := select.select([sys.stdin, *self.left(names).values()], [], [], seconds)[0]:
             if sys.stdin in ready:
                 return False
-            for name in [name for name, listening in self.open(names).items() if listening in ready]:
+            for name in [name for name, listening in self.left(names).items() if listening in ready]:
                 if name == self.name:
                     self.fork()
                 elif name in self.doors:
                     self.begin(next(one for one in line(name) if SERVERS[one][0] == self.name))
         return True
 
-    def open(self, names: Collection[str]) -> dict[str, socket.socket]:
-        """Those of the doors that this server still answers."""
+    def left(self, names: Collection[str]) -> dict[str, socket.socket]:
+        """Those of the doors that were not handed to other servers."""
         return {name: self.doors[name] for name in names if name in self.doors}
 
     def fork(self) -> None:
