@@ -6,7 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from unlearning.workflow import forkserver
+
+#: Of tests that need a server.
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has the server: elsewhere forks are not safe, and jobs start as ever"
+)
 
 #: A process that starts a server as a run does, and waits until all is imported.
 RUN = f"""
@@ -52,9 +59,9 @@ for line in sys.stdin:
 def program(told: str, ready=READY, kinds: tuple | None = (), before: str = "") -> str:
     """A run that does what it is told once its server is ready; ``before``: what it does before that is started;
     ``kinds``: of which other servers it announces jobs, None for a run without models."""
-    said = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
+    chosen = {"BEFORE": before, "KINDS": repr(kinds or ()), "MODELS": repr(kinds is not None), "READY": repr(ready)}
     text = RUN
-    for name, value in said.items():
+    for name, value in chosen.items():
         text = text.replace(name, value)
     return text + told
 

@@ -5,13 +5,11 @@ import sys
 
 import pytest
 
-from forkserver_cases import LIGHT, program, said
+from forkserver_cases import LIGHT, on_linux, program, said
 from unlearning.workflow import forks, forkserver
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux has the server: elsewhere forks are not safe, and jobs start as ever"
-)
+@on_linux
 def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
     jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}), "rouge": ("metrics", {"metrics": {"rouge": {}}}),
@@ -32,8 +30,9 @@ def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     assert {line[0] for line in lines} == {"1"}
     for kind, (_, _, *there) in zip(jobs, lines[::2], strict=True):
         has = {one for one, there in zip(forks.SERVERS, there, strict=True) if there == "True"}
-        assert has >= {*forks.line(kind)} - {"door"}
-        assert has.isdisjoint({"art", "rouge", "privacy"} - {*forks.line(kind)})
+        before = {*forks.line(kind)}
+        assert has >= before - ({"door"} if "models" in before else set())  # that of models starts before it is done
+        assert has.isdisjoint({"art", "rouge", "privacy"} - before)
 
 
 def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):

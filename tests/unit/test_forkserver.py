@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake.script import PythonScript
 
-from forkserver_cases import LIGHT, Run, Shared, program, said
+from forkserver_cases import LIGHT, Run, Shared, on_linux, program, said
 from unlearning.workflow import forkserver, snakemake_changes
 
 
@@ -41,9 +40,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux has the server: elsewhere forks are not safe, and jobs start as ever"
-)
+pytestmark = on_linux
 
 
 @pytest.mark.parametrize("name", ["job.py", "job.train.py"])

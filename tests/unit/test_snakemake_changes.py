@@ -19,6 +19,7 @@ from snakemake.io import _IOFile
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import ExecMode
 
+from forkserver_cases import on_linux
 from unlearning.workflow import forkserver, snakemake_changes
 
 SCRIPTS = Path(forkserver.__file__).resolve().parents[2]
@@ -106,7 +107,7 @@ def test_servers_start_for_runs_on_this_machine(monkeypatch, mode, dry, cores, s
         assert snakemake_changes.start_servers(workflow, models) == (f"a folder, {models}" if starts else None)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
+@on_linux
 def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv(forkserver.SWITCH, raising=False)
@@ -119,7 +120,7 @@ def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
         assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the server")
+@on_linux
 def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
     program = (
         f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
