@@ -1,5 +1,6 @@
 import inspect
 from functools import cache
+from pathlib import Path
 
 from snakemake.common import overwrite_function_params
 
@@ -47,6 +48,8 @@ PRIORITY = {
     "comparisons": 2,
     "cost": 2,
     "verdicts": 1,
+    "meta": 1,
+    "figure": 1,
 }
 # Where weights are deleted after their last reader, they are read before others are made.
 if PLAN.study.keep == "logits":
@@ -95,14 +98,14 @@ def kinds():
     """The fork servers that jobs of this run ask; those with a GPU ask none."""
     from unlearning.workflow import forkserver
 
-    stages = set(PLAN.nodes) - {*(forkserver.WITH_MODELS if GPU else ())}
-    return {
-        forkserver.door_for(
-            job.rule.name, PLAN.node(job.rule.name, job.wildcards.node).settings
-        )
-        for job in workflow.dag.needrun_jobs()
-        if job.rule.name in stages
-    }
+    def of(job):
+        staged = job.rule.name in PLAN.nodes
+        chosen = PLAN.node(job.rule.name, job.wildcards.node).settings if staged else {}
+        return forkserver.door_for(Path(job.rule.script).stem, chosen)
+
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.script]
+    with_gpu = forkserver.WITH_MODELS if GPU else ()
+    return {of(job) for job in jobs if job.rule.name not in with_gpu}
 
 
 def asked():

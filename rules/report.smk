@@ -143,6 +143,7 @@ rule figure:
         "results/{study}/logs/figure-{figure}.txt",
     wildcard_constraints:
         figure="|".join(PLAN.study.figures) or "none",
+    priority: PRIORITY["figure"]
     localrule: True
     conda:
         "../envs/score.yaml"
@@ -175,6 +176,7 @@ rule meta:
         png="results/{study}/figures/meta.png",
     log:
         "results/{study}/logs/meta.txt",
+    priority: PRIORITY["meta"]
     localrule: True
     conda:
         "../envs/score.yaml"

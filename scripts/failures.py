@@ -13,7 +13,7 @@ from unlearning.workflow import progress
 @script
 def failures(metrics: str, html: str, text: str) -> None:
     """Everything else is there by then, and shown. Raises ValueError with the lines."""
-    found = lines(read_rows(metrics, UNION_COLUMNS))
+    found = lines(read_rows(metrics, UNION_COLUMNS, metrics=["failed"]))
     if found:
         folder = Path(html).parent
         progress.close(folder.name, folder.parent, sys.__stderr__)

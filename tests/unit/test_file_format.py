@@ -26,6 +26,23 @@ def test_a_spec_holds_the_checksum_of_itself_without_it(tmp_path):
     assert files.record_of(tmp_path / "other" / "a.npz") == {}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"a": 1}, {"d": 1}, {"a": 1, "d": {"checksum": "a" * 40}}, {"a": '\n "checksum": "', "b": {"c": [{}, ""]}}],
+)
+def test_a_spec_is_read_as_it_was_written_wherever_its_checksum_stands(tmp_path, value):
+    path = tmp_path / "spec.json"
+    files.write_spec(path, value)
+    record = files.record_of(path)
+    own = record.pop("checksum")
+    assert record == value
+    text = path.read_text()
+    for changed in (text.replace(own, own[::-1]), text.replace(f'"{own}"', '""'), text.replace(own, own + "0")):
+        path.write_text(changed)
+        with pytest.raises(ArtifactError, match="not as it was made"):
+            files.record_of(path)
+
+
 def test_a_seal_is_the_checksum_in_a_hidden_file(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     files.seal(tmp_path / "a")

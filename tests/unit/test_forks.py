@@ -14,7 +14,7 @@ def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
     jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}), "rouge": ("metrics", {"metrics": {"rouge": {}}}),
             "text": ("train", {"model": "gpt2"}), "vision": ("unlearn", {"model": "swin_s"}),
-            "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}})}  # fmt: skip
+            "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}}), "drawings": ("figures", {})}  # fmt: skip
     libraries = [
         [one for one in some if not (forks.SCRIPTS / f"{one}.py").exists()] for _, some in forks.SERVERS.values()
     ]
@@ -31,8 +31,8 @@ def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     for kind, (_, _, *there) in zip(jobs, lines[::2], strict=True):
         has = {one for one, there in zip(forks.SERVERS, there, strict=True) if there == "True"}
         before = {*forks.line(kind)}
-        assert has >= before - ({"door"} if "models" in before else set())  # that of models starts before it is done
-        assert has.isdisjoint({"art", "rouge", "privacy"} - before)
+        assert has >= before - ({"numbers"} if "models" in before else set())  # that of models starts before it is done
+        assert has.isdisjoint({"art", "rouge", "privacy", "drawings"} - before)
 
 
 def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
@@ -44,13 +44,13 @@ def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
 
 @pytest.mark.parametrize(
     ("script", "settings", "kind"),
-    [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "door"),
-     ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"),
+    [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "numbers"),
+     ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"), ("meta", {}, "drawings"),
      ("unlearn", {"model": "swin_s"}, "vision"),
-     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"), ("metrics", {"metrics": {"swap": {}}}, "door"),
+     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"), ("metrics", {"metrics": {"swap": {}}}, "numbers"),
      ("metrics", {"metrics": {"swap": {}, "rouge": {}}}, "rouge"),
      ("attack", {"attacks": {"a": {"name": "art"}}}, "art"),
-     ("attack", {"attacks": {"art": {"name": "loss"}}}, "door"), ("forecast", {"study": "digits"}, "models")],
+     ("attack", {"attacks": {"art": {"name": "loss"}}}, "numbers"), ("forecast", {"study": "digits"}, "models")],
 )  # fmt: skip
 def test_a_job_is_forked_by_the_server_that_has_what_it_needs(script, settings, kind):
     assert forkserver.door_for(script, settings) == kind

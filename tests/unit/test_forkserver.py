@@ -133,7 +133,7 @@ known = open(children).read().split()
 os.chdir(glob.glob(tempfile.gettempdir() + "/unlearning-*")[0])
 for sent in (b"", bytes(7) + b"9", bytes(7) + b"9" + b"{"):
     with socket.socket(socket.AF_UNIX) as asking:
-        asking.connect("door")
+        asking.connect("numbers")
         asking.sendall(sent)
 os.chdir(folder)
 script("job.py")  # is served after them
@@ -150,7 +150,7 @@ for child in left:
 
 
 def test_a_run_that_ends_leaves_nothing(tmp_path):
-    told = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/door'), sep='\\n')"
+    told = "import glob, tempfile\nprint(*glob.glob(tempfile.gettempdir() + '/unlearning-*/numbers'), sep='\\n')"
     run = Run(tmp_path, told)
     doors = run.ended()[0].split()
     assert gone(run.server)

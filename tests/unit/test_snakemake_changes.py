@@ -147,7 +147,7 @@ def test_folders_of_killed_servers_are_removed_and_those_of_others_kept(tmp_path
         folder.mkdir()
         door = socket.socket(socket.AF_UNIX)
         with forkserver._short(str(folder)) as short:
-            door.bind(f"{short}/door")
+            door.bind(f"{short}/numbers")
         if name == "alive":
             door.listen()
             listening.append(door)

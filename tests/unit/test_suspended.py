@@ -17,13 +17,13 @@ def test_a_suspended_run_makes_no_other_wait(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(folder)
     with ExitStack() as opened, socket.socket(socket.AF_UNIX) as door:
-        door.bind("door")
+        door.bind("numbers")
         door.listen(1)
         answers = []
         for _ in range(10):
             asking = opened.enter_context(socket.socket(socket.AF_UNIX))
             asking.setblocking(False)
-            answers.append(asking.connect_ex("door"))
+            answers.append(asking.connect_ex("numbers"))
         assert (answers[0], answers[-1]) == (0, errno.EAGAIN), "the queue is full"
         os.utime(folder, (0, 0))
         tidying = threading.Thread(target=forkserver._tidy, daemon=True)

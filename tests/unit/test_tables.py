@@ -55,12 +55,17 @@ def test_rows_round_trip_in_full_precision(tmp_path):
     assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
 
 
-def test_rows_of_some_scenarios_are_those_of_all_without_the_others(tmp_path):
-    path = tmp_path / "metrics.csv"
+def test_some_rows_are_those_of_all_without_the_others(tmp_path):
+    path, metric = tmp_path / "metrics.csv", ROWS[0]["metric"]
     tables.write_rows(path, [{**row, "scenario": name} for name in "abca" for row in ROWS], tables.UNION_COLUMNS)
-    whole, some = (tables.read_rows(path, tables.UNION_COLUMNS, names) for names in (None, {"a", "c"}))
-    assert len(some) == 3 * len(ROWS)
-    assert repr(some) == repr([row for row in whole if row["scenario"] in "ac"])
+    asked = [(None, None), ({"a", "c"}, None), (None, [metric]), ({"c"}, [metric]), (None, ["another"])]
+    whole, of_two, of_metric, of_both, none = (tables.read_rows(path, tables.UNION_COLUMNS, *some) for some in asked)
+    assert len(of_two) == 3 * len(ROWS)
+    assert repr(of_two) == repr([row for row in whole if row["scenario"] in "ac"])
+    assert repr(of_metric) == repr([row for row in whole if row["metric"] == metric])
+    assert repr(of_both) == repr([row for row in of_metric if row["scenario"] == "c"])
+    assert 0 < len(of_both) < len(of_metric) < len(whole)
+    assert none == []
 
 
 def test_numpy_numbers_are_written_like_python_ones(tmp_path):

@@ -137,10 +137,13 @@ def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...] = ME
 
 
 def read_rows(
-    path: str | Path, columns: tuple[str, ...] = METRIC_COLUMNS, scenarios: Collection[str] | None = None
+    path: str | Path,
+    columns: tuple[str, ...] = METRIC_COLUMNS,
+    scenarios: Collection[str] | None = None,
+    metrics: Collection[str] | None = None,
 ) -> list[dict]:
-    """Read tidy rows, of some ``scenarios`` or of all; value, ci_low and ci_high are floats (NaN if empty), n an int
-    (0 if empty).
+    """Read tidy rows, of some ``scenarios`` and ``metrics`` or of all; value, ci_low and ci_high are floats (NaN if
+    empty), n an int (0 if empty).
 
     Raises ArtifactError for a missing column, a damaged file or a cell that is not a number.
     """
@@ -155,13 +158,15 @@ def read_rows(
         if column not in header:
             raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
     numbers = [(name, header.index(name)) for name in ("value", "ci_low", "ci_high", "n") if name in columns]
-    where, rows = None if scenarios is None else header.index("scenario"), []
+    asked = {"scenario": scenarios, "metric": metrics}
+    wanted = [(header.index(name), of) for name, of in asked.items() if of is not None]
+    rows = []
     for line, cells in enumerate(lines, start=2):
         if len(cells) != len(header):
             short = len(cells) < len(header)
             problem = f"lacks column {header[len(cells)]!r}" if short else "has more cells than there are columns"
             raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
-        if where is not None and cells[where] not in scenarios:
+        if any(cells[at] not in of for at, of in wanted):
             continue
         for name, at in numbers:
             try:

@@ -19,29 +19,34 @@ from pathlib import Path
 
 from unlearning.plugins.isolation import end_with_parent
 
-#: Slow to import, and needed by jobs of every study. FIRST is imported before serving, because data jobs need it.
-FIRST = ("numpy", "scipy.special", "pydantic", "snakemake.script")
-LATER = (
-    "pyarrow.parquet", "pyarrow.compute",
-    "matplotlib.figure", "matplotlib.style", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
-)  # fmt: skip
+#: Slow to import, and needed by several servers; imported before serving, because data jobs need most of it.
+FIRST = ("numpy", "scipy.special", "scipy.optimize", "pydantic", "snakemake.script")
 
 #: Servers by the doors at which they are asked: the one that forks a server, and what this one imports besides. Those
 #: that need torch are forked by one that has it, and that of language models by one that has most of what it needs.
+#: Each fork copies the page tables of its server, so a server has only what most of its jobs need.
 SERVERS = {
-    "door": ("", LATER),
-    "models": ("door", ("torch", "torch.func", "safetensors.torch")),
+    "numbers": ("", ("pyarrow.parquet", "pyarrow.compute")),
+    "drawings": (
+        "numbers",
+        ("matplotlib.figure", "matplotlib.style", "matplotlib.backends.backend_agg",
+         "matplotlib.backends.backend_svg"),
+    ),
+    "models": ("numbers", ("torch", "torch.func", "safetensors.torch")),
     "text": (
         "privacy", ("torch._dynamo", "transformers.modeling_utils", "transformers.models.gpt2.modeling_gpt2"),
     ),
     "vision": ("models", ("torchvision.models",)),
     "privacy": ("models", ("unlearning.bank.private",)),
-    "rouge": ("door", ("rouge_score.rouge_scorer",)),
+    "rouge": ("numbers", ("rouge_score.rouge_scorer",)),
     "art": (
         "models",
         ("pyarrow.parquet", "attack", "art.attacks.inference.membership_inference", "art.estimators.classification"),
     ),
 }  # fmt: skip
+
+#: Scripts that draw.
+DRAWING = ("figures", "meta", "verdicts")
 
 #: Scripts that import torch.
 WITH_MODELS = ("pretrain", "train", "unlearn", "relearn", "generate", "forecast")
@@ -67,7 +72,7 @@ def serve(doors: dict[str, int], folder: str, models: bool) -> None:
     for module in FIRST:
         _take(module)
     try:
-        first = Server("door", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path)
+        first = Server("numbers", {name: socket.socket(fileno=handle) for name, handle in doors.items()}, path)
         if models:
             first.begin("models")  # imports meanwhile
         first.serve()
@@ -84,13 +89,14 @@ class Server:
     def serve(self) -> None:
         """Import what jobs need, and serve until standard input is closed."""
         scripts = [file.stem for file in SCRIPTS.glob("*.py")]
-        mine = {"door": [one for one in scripts if one not in WITH_MODELS], "models": WITH_MODELS}
+        light = [one for one in scripts if one not in WITH_MODELS + DRAWING]
+        mine = {"numbers": light, "drawings": DRAWING, "models": WITH_MODELS}
         for module in (*SERVERS[self.name][1], *mine.get(self.name, ())):
             _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
-            # A job that comes meanwhile imports the rest itself, unless it waits for just that.
-            if self.name in mine and not self.answer([self.name], 0):
+            # The first jobs import the rest themselves; others wait for just that.
+            if self.name in ("numbers", "models") and not self.answer([self.name], 0):
                 return
         gc.freeze()  # forks skip these objects in garbage collection
         self.answer(SERVERS, None)
@@ -113,9 +119,9 @@ class Server:
         return {name: self.doors[name] for name in names if name in self.doors}
 
     def fork(self) -> None:
-        """Accept a request, and answer it in a fork."""
+        """Accept a request, and answer it in a fork; an announcement needs none."""
         client, _ = self.doors[self.name].accept()
-        if os.fork() == 0:
+        if not _left(client) and os.fork() == 0:
             self.close(self.doors)
             _run(client, self.path)
         client.close()
@@ -145,6 +151,16 @@ def line(name: str) -> Iterator[str]:
         name = SERVERS[name][0]
 
 
+def _left(client: socket.socket) -> bool:
+    """Whether who asked has left without a word."""
+    try:
+        return not client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 def _take(module: str) -> None:
     with suppress(Exception):  # a job that needs it fails with its own error
         import_module(module)
@@ -171,9 +187,9 @@ def _run(client: socket.socket, path: list[str]) -> None:
         script = request["arguments"][0]
         sys.argv, sys.path[:] = request["arguments"], [str(Path(script).parent), *path]
         tempfile.tempdir = None  # that of the job's environment
-        for library, seed in (("numpy.random", "seed"), ("torch", "seed")):  # else forks draw the same numbers
+        for library, generator in (("numpy", "random"), ("torch", "default_generator")):
             if library in sys.modules:
-                getattr(sys.modules[library], seed)()
+                getattr(sys.modules[library], generator).seed()  # else forks draw the same numbers
         threading.Thread(target=_end_with, args=(client,), daemon=True).start()
         runpy.run_path(script, run_name="__main__")
         code = 0

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unlearning.workflow.forks import SCRIPTS, SERVERS, WITH_MODELS
+from unlearning.workflow.forks import DRAWING, SCRIPTS, SERVERS, WITH_MODELS
 
 #: Models that transformers brings.
 TEXT = ("gpt2", "gpt_neox", "llama", "bert", "distilbert")
@@ -47,9 +47,11 @@ _server: subprocess.Popen | None = None
 
 def door_for(script: str, settings: dict) -> str:
     """The server that has what a job needs; ``settings`` are those that its rule gives to its script."""
+    if script in DRAWING:
+        return "drawings"
     if script not in WITH_MODELS:
         named = [*settings.get("metrics", ()), *(one["name"] for one in settings.get("attacks", {}).values())]
-        return next((name for name in ("rouge", "art") if name in named), "door")
+        return next((name for name in ("rouge", "art") if name in named), "numbers")
     model, recipe = settings.get("model"), settings.get("recipe", {})
     if model in TEXT:
         return "text"
@@ -135,12 +137,12 @@ def _tidy() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
             about, young = folder.stat(), time.time() - 60
-            if about.st_uid != os.getuid() or about.st_mtime > young or not (folder / "door").exists():
+            if about.st_uid != os.getuid() or about.st_mtime > young or not (folder / "numbers").exists():
                 continue
             asked.setblocking(False)  # a suspended server answers nobody
             try:
                 with _short(str(folder)) as short:
-                    asked.connect(f"{short}/door")
+                    asked.connect(f"{short}/numbers")
             except ConnectionRefusedError:
                 shutil.rmtree(folder, ignore_errors=True)
 
