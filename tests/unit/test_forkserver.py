@@ -158,6 +158,12 @@ def test_a_run_that_ends_leaves_nothing(tmp_path):
     assert any(not Path(door).parent.exists() for door in doors)
 
 
+def test_a_fork_looks_for_garbage_among_what_it_makes(shared, tmp_path):
+    (tmp_path / "job.py").write_text("import gc; print(gc.isenabled(), gc.get_freeze_count() > 50_000, "
+                                     "len(gc.get_objects()) < 50_000)")  # fmt: skip
+    assert shared.does(tmp_path, "script('job.py')") == ("True True True\n", "")
+
+
 def test_no_two_forks_draw_the_same_from_what_nobody_seeded(shared, tmp_path):
     (tmp_path / "job.train.py").write_text("import random, numpy, torch; print(random.random(), numpy.random.rand(), "
                                      "float(torch.rand(())))")  # fmt: skip

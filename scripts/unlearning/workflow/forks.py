@@ -66,6 +66,7 @@ def serve(doors: dict[str, int], folder: str, models: bool) -> None:
     Of the library, servers import what the scripts import; scripts and plug-ins are read when a job starts.
     """
     end_with_parent()
+    gc.disable()  # looking for garbage among what is imported, which stays, would take a third of all importing
     path = sys.path[2:]  # without the current folder and the library's
     for number in SIGNALS:  # signals are for the jobs; finished forks are reaped automatically
         signal.signal(number, signal.SIG_IGN)
@@ -98,7 +99,6 @@ class Server:
             # The first jobs import the rest themselves; others wait for just that.
             if self.name in ("numbers", "models") and not self.answer([self.name], 0):
                 return
-        gc.freeze()  # forks skip these objects in garbage collection
         self.answer(SERVERS, None)
 
     def answer(self, names: Collection[str], seconds: float | None) -> bool:
@@ -169,6 +169,8 @@ def _take(module: str) -> None:
 def _run(client: socket.socket, path: list[str]) -> None:
     """In the fork: take over the environment of the requesting process, run its script, send the exit status."""
     end_with_parent()
+    gc.freeze()  # only what the job makes is looked at
+    gc.enable()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, lambda *_: _interrupted(client))
