@@ -98,14 +98,18 @@ def kinds():
     """The fork servers that jobs of this run ask; those with a GPU ask none."""
     from unlearning.workflow import forkserver
 
-    def of(job):
+    def settings_of(job):
         staged = job.rule.name in PLAN.nodes
-        chosen = PLAN.node(job.rule.name, job.wildcards.node).settings if staged else {}
-        return forkserver.door_for(Path(job.rule.script).stem, chosen)
+        return PLAN.node(job.rule.name, job.wildcards.node).settings if staged else {}
 
     jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.script]
+    named = [(Path(job.rule.script).stem, job) for job in jobs]
     with_gpu = forkserver.WITH_MODELS if GPU else ()
-    return {of(job) for job in jobs if job.rule.name not in with_gpu}
+    return {
+        forkserver.door_for(script, settings_of(job))
+        for script, job in named
+        if script not in with_gpu
+    }
 
 
 def asked():

@@ -53,8 +53,7 @@ def told(rows: object, file: str) -> list[dict]:
 
 def failure(part: str, error: object, attack: str = "", setting: str = "") -> dict:
     """The row that says that there are no numbers, and why. ``part`` is what raised; "" if nothing did."""
-    setting = f"raised={part}" if part else setting
-    return {"attack": attack, "metric": "failed", "setting": setting, "value": float("nan"), "n": 0, "note": str(error)}
+    return note("failed", str(error), attack=attack, setting=f"raised={part}" if part else setting)
 
 
 def unchanged(originals: list[str], unlearned: list[str]) -> list[dict]:
@@ -66,21 +65,20 @@ def unchanged(originals: list[str], unlearned: list[str]) -> list[dict]:
         return []
     pairs = [(content(before), content(after)) for before, after in zip(originals, unlearned, strict=True)]
     same = sum(before == after and "logits.npy" in after for before, after in pairs)
-    note = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
-    row = {
-        "attack": "",
-        "metric": "unchanged",
-        "setting": "",
-        "value": same / len(pairs),
-        "n": len(pairs),
-        "note": note,
-    }
-    return [row] if same else []
+    text = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
+    return [note("unchanged", text, value=same / len(pairs), n=len(pairs))] if same else []
 
 
 def doubt(text: str) -> dict:
     """The row that says what is hard to believe of logits from elsewhere."""
-    return {"attack": "", "metric": "doubt", "setting": "", "value": float("nan"), "n": 0, "note": text}
+    return note("doubt", text)
+
+
+def note(
+    metric: str, text: str, *, value: float = float("nan"), n: int = 0, attack: str = "", setting: str = ""
+) -> dict:
+    """A row that says something in words."""
+    return {"attack": attack, "metric": metric, "setting": setting, "value": value, "n": n, "note": text}
 
 
 @script
@@ -118,7 +116,8 @@ def metrics(
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
         case = ExternalCase.of(settings["populations"], populations, single[0])
-        originals, unlearned = case.files.get("original", [])[2:], case.unlearned_files
+        _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
+        unlearned = case.unlearned_files
         case.missing = read_json(reasons[0])["missing"] if reasons else {}
     try:
         _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)

@@ -135,6 +135,8 @@ def write_json(path: str | Path, value: object) -> None:
 
 def read_json(path: str | Path):
     """Read JSON. Raises ArtifactError for a missing or damaged file."""
+    if Path(path).name == "spec.json":  # checks itself while it is read
+        return told(path, lambda: record_of(path))
     return checked(path, lambda: json.loads(Path(path).read_text()))
 
 

@@ -96,7 +96,7 @@ class Server:
             _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
-            # The first jobs import the rest themselves; others wait for just that.
+            # A job that comes to these two meanwhile imports what it lacks; those of the others wait.
             if self.name in ("numbers", "models") and not self.answer([self.name], 0):
                 return
         self.answer(SERVERS, None)
@@ -121,7 +121,7 @@ class Server:
     def fork(self) -> None:
         """Accept a request, and answer it in a fork; an announcement needs none."""
         client, _ = self.doors[self.name].accept()
-        if not _left(client) and os.fork() == 0:
+        if not _gone(client) and os.fork() == 0:
             self.close(self.doors)
             _run(client, self.path)
         client.close()
@@ -151,8 +151,8 @@ def line(name: str) -> Iterator[str]:
         name = SERVERS[name][0]
 
 
-def _left(client: socket.socket) -> bool:
-    """Whether who asked has left without a word."""
+def _gone(client: socket.socket) -> bool:
+    """Whether who asked has closed the connection without a word."""
     try:
         return not client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

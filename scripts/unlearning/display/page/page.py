@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from unlearning.artifacts.files import checked, record_of
+from unlearning.artifacts.files import checked, read_json
 from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
 from unlearning.display import decisions, lookup, naming, style
 from unlearning.display.decisions import Decisions
@@ -180,7 +180,7 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
     """Every package, processor and device that some node was made with; several versions are all named."""
     found: dict[str, dict[str, None]] = {}
     for path in specs:
-        spec = record_of(path)
+        spec = read_json(path)
         machine = spec.get("machine", {})
         facts = {"python": spec.get("python"), **spec.get("packages", {}), **machine}
         for name in facts:
