@@ -14,16 +14,25 @@ gc.disable()
 atexit.register(gc.freeze)
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from unlearning.bank.device import gpus
-from unlearning.workflow import snakemake_changes, snakemake_plan_changes
+import library
+from unlearning_audit.bank.device import gpus
+from unlearning_audit.workflow import (
+    snakemake_changes,
+    snakemake_plan_changes,
+    terminal,
+)
 
+terminal.listen()
 snakemake_plan_changes.plan_quickly()
 # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
-GPU = min(gpus(), 1)
+try:
+    GPU = min(gpus(), 1)
+except ValueError as error:
+    raise WorkflowError(str(error)) from None
 FORKS = snakemake_changes.start_servers(workflow, models=not GPU)
 
-from unlearning.study import reading
-from unlearning.workflow import plan as planning
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan as planning
 
 # The default study is read only if no other is named, so that nothing of it leaks into another.
 FILES = workflow.config_settings.configfiles or [f"{workflow.basedir}/config.yaml"]
@@ -92,15 +101,21 @@ include: "rules/systems.smk"
 onstart:
     gc.freeze()
     gc.enable()
-    from unlearning.workflow import progress
+    from unlearning_audit.workflow import progress
 
     snakemake_changes.apply(workflow, FORKS, kinds())
     specs = {spec for study in asked() for spec in plan_of(study).specs()}
-    progress.watch(specs, workflow.cores if workflow.local_exec and not GPU else 0)
+    progress.watch(
+        specs,
+        workflow.cores if workflow.local_exec and not GPU else 0,
+        names=terminal.names(PLAN),
+        running=(lambda: terminal.running(workflow)) if terminal.brief() else None,
+    )
 
 
 onsuccess:
-    from unlearning.workflow import progress
+    import sys
+    from unlearning_audit.display import ending
 
     for study in asked():
-        progress.close(study)
+        ending.show(study, "results", sys.stderr)

@@ -50,6 +50,7 @@ PRIORITY = {
     "verdicts": 1,
     "meta": 1,
     "figure": 1,
+    "curves": 1,
 }
 # Where weights are deleted after their last reader, they are read before others are made.
 if PLAN.study.keep == "logits":
@@ -96,7 +97,7 @@ def figures_of(study):
 
 def kinds():
     """The fork servers that jobs of this run ask; those with a GPU ask none."""
-    from unlearning.workflow import forkserver
+    from unlearning_audit.workflow import forkserver
 
     def settings_of(job):
         staged = job.rule.name in PLAN.nodes
@@ -122,7 +123,7 @@ def asked():
 
 def to_forecast():
     """All nodes and comparisons, and how many jobs run at once, on how many GPUs."""
-    from unlearning.workflow import compared, forecast
+    from unlearning_audit.workflow import compared, forecast
 
     local = workflow.local_exec
     return {

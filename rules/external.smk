@@ -8,7 +8,7 @@ rule external:
     log:
         "results/external/{node}/log.txt",
     conda:
-        "../envs/score.yaml"
+        "../envs/train.yaml"
     resources:
         mem_mb=4000,
         runtime=30,

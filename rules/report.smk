@@ -1,12 +1,10 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
-from unlearning.workflow import compared, parameters
+from unlearning_audit.workflow import compared, parameters
 
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
 PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
-PAGE = {
-    kind: f"{workflow.basedir}/resources/page/page.{kind}" for kind in ("html", "css")
-}
+PAGE = f"{workflow.basedir}/resources/page"
 SHOWN = "../resources/captions/shown.rst"
 CONFIGFILES = list(map(str, workflow.config_settings.configfiles))
 
@@ -187,12 +185,13 @@ rule meta:
 
 
 rule headline:
-    """Write the table that is printed when a run ends."""
+    """Write all numbers as text, and what is printed when a run ends."""
     input:
         asks(compared.files),
         metrics=rules.collect.output.union,
     output:
         text="results/{study}/headline.txt",
+        summary="results/{study}/summary.json",
     log:
         "results/{study}/logs/headline.txt",
     localrule: True
@@ -204,11 +203,31 @@ rule headline:
         "../scripts/headline.py"
 
 
+rule curves:
+    """Compute the curves that open behind the verdicts of the page."""
+    input:
+        asks(compared.files),
+        asks(parameters.curve_files),
+    output:
+        curves="results/{study}/curves.json",
+    log:
+        "results/{study}/logs/curves.txt",
+    priority: PRIORITY["curves"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.curves),
+    script:
+        "../scripts/curves.py"
+
+
 rule report:
     """Write the study's page: numbers, figures, tables, controls and costs in one file that needs no network."""
     input:
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
+        curves=rules.curves.output.curves,
         tables=lambda wildcards: tables_of(wildcards.study),
         figures=lambda wildcards: figures_of(wildcards.study),
     output:
@@ -224,8 +243,7 @@ rule report:
         ),
         specs=lambda wildcards, input: plan_of(wildcards.study).specs(),  # the ledger's
         published=lambda wildcards, input: PUBLISHED,
-        template=lambda wildcards, input: PAGE["html"],
-        stylesheet=lambda wildcards, input: PAGE["css"],
+        page=lambda wildcards, input: PAGE,
     script:
         "../scripts/report.py"
 

@@ -1,17 +1,51 @@
 """Score every target sample of every target model with every attack in each of its forms."""
 
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from unlearning_audit.adversary import external_case, scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import NoAnswerError
+from unlearning_audit.artifacts.files import read_arrays, write_arrays
+from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.registry import load, source_file
 
 from job import script
-from unlearning.adversary import external_case, scoring
-from unlearning.adversary.case import Case
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import NoAnswerError
-from unlearning.plugins.guard import PluginError
-from unlearning.plugins.registry import load
+
+
+def apart(
+    scored: Callable, case: Case, name: str, file: str | None, chosen: dict, seed: int, terms: dict
+) -> list[dict[str, np.ndarray]]:
+    """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
+    its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scores.npz").absolute()
+
+        def written() -> dict:
+            with guard(where):  # what fails after the file was imported is its failure
+                parts = list(scored(case, name, load("attacks", chosen["name"], file), chosen, seed))
+                arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in KEPT}
+                write_arrays(path, **arrays)
+                return {"forms": [str(part["form"][0]) for part in parts], "missing": getattr(case, "missing", {})}
+
+        where = file or source_file("attacks", chosen["name"])
+        reply = isolated(written, where, **terms)
+        arrays = read_arrays(path) if reply["forms"] else {}
+    if hasattr(case, "missing"):
+        case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
+    parts = [{column: arrays[f"{number} {column}"] for column in KEPT} for number in range(len(reply["forms"]))]
+    return [
+        scoring.answered(case, name, form, **part, file=where) for form, part in zip(reply["forms"], parts, strict=True)
+    ]
+
+
+#: What is taken over from a process in which a user's file ran.
+KEPT = ("model", "index", "score", "decision")
 
 
 @script
@@ -35,9 +69,10 @@ def attack(
     case = Case(data, splits, originals, unlearned)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
-        case, scored = external_case.ExternalCase.of(settings["populations"], populations), external_case.scored
+        names, kept, _ = external_case.usable(settings["populations"], list(populations))
+        case, scored = external_case.ExternalCase.of(names, kept), external_case.scored
     files, columns, failed, taken = place.get("files", {}), [], {}, []
-    known = place.get("known", "")
+    known, terms = place.get("known", ""), place.get("terms", {})
     earlier = tables.read_scores(known) if known and Path(known).exists() else {}
     for name, chosen in settings["attacks"].items():
         if already := tables.rows_of(earlier, name):
@@ -45,7 +80,11 @@ def attack(
             taken.append(name)
             continue
         try:
-            module = load("attacks", chosen["name"], files.get(name))
+            if (on := terms.get(name, {})) or name in files:
+                _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
+                columns += apart(scored, case, name, files.get(name), chosen, settings["seed"], on)
+                continue
+            module = load("attacks", chosen["name"])
             columns += list(scored(case, name, module, chosen, settings["seed"]))
         except PluginError as error:
             failed[name] = str(error)

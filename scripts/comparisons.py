@@ -1,10 +1,14 @@
 """Compare all methods of one scenario and come to verdicts."""
 
+from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts import rows, tables
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons import sensitivity
+from unlearning_audit.comparisons import verdicts as judge
+from unlearning_audit.comparisons.distances import NONE
+from unlearning_audit.stats import decide
+
 from job import script
-from unlearning.artifacts import contributions as added
-from unlearning.artifacts import tables
-from unlearning.artifacts import verdicts as files
-from unlearning.comparisons import verdicts as judge
 
 
 @script
@@ -19,14 +23,16 @@ def comparisons(
 ) -> dict:
     """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
     found = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
+    numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
     failed = {
-        method: row["note"] or "no reason given"
-        for method, path in zip(settings["methods"], metrics, strict=True)
-        for row in tables.read_rows(path)
-        if row["metric"] == "failed" and not row["attack"] and "metric=" not in row["setting"]
+        method: row.sentence or "no reason given"
+        for method, own in numbers.items()
+        for row in own
+        if isinstance(row, rows.Failure) and row.whole
     }
     made = judge.compare(
-        found, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"]
+        found, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
+        accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
     )  # fmt: skip
     tables.write_rows(verdicts, made.verdicts, files.VERDICTS)
     tables.write_rows(distances, made.distances, files.DISTANCES)

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from unlearning_audit.artifacts import tables
+from unlearning_audit.display.tables import cost as book
+from unlearning_audit.display.tables import forecast, formats
+
 from job import script
-from unlearning.artifacts import tables
-from unlearning.display.tables import cost as book
-from unlearning.display.tables import forecast, formats
 
 
 @script

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
+from unlearning_audit.plugins.isolation import apart
+
 from job import script
-from unlearning.artifacts.arrays import Data
-from unlearning.data import duplicates, pairs_across, prepare, read_source
-from unlearning.plugins.isolation import apart
 
 
 def made(data: str, settings: dict, place: dict) -> dict:
@@ -15,7 +16,7 @@ def made(data: str, settings: dict, place: dict) -> dict:
     Data(
         prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
         prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,
-        prepared.group,
+        prepared.group, prepared.subject,
     ).write(data)  # fmt: skip
     groups = duplicates(prepared.x)
     return {
@@ -29,4 +30,4 @@ def made(data: str, settings: dict, place: dict) -> dict:
 def data(data: str, settings: dict, place: dict) -> dict:
     """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
     no sample. A user's own source runs in a process of its own."""
-    return apart(lambda: made(data, settings, place), place.get("file"), place["where"])
+    return apart(lambda: made(data, settings, place), place.get("file"), place["where"], **place.get("terms", {}))

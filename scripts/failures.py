@@ -3,20 +3,26 @@
 import sys
 from pathlib import Path
 
+from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.artifacts.rows import FAILURE, read_union
+from unlearning_audit.display import ending
+from unlearning_audit.display.failures import doubted, lines
+
 from job import script
-from unlearning.artifacts.files import replacing
-from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
-from unlearning.display.failures import lines
-from unlearning.workflow import progress
 
 
 @script
 def failures(metrics: str, html: str, text: str) -> None:
-    """Everything else is there by then, and shown. Raises ValueError with the lines."""
-    found = lines(read_rows(metrics, UNION_COLUMNS, metrics=["failed"]))
-    if found:
+    """Everything else is there by then, and shown. Raises ValueError with the first lines."""
+    if doubts := doubted(read_union(metrics, metrics=["doubt"])):
+        rest = f"; {len(doubts) - 1} more under Controls in the report" if len(doubts) > 1 else ""
+        print(f"\nDoubted: {doubts[0]}{rest}", file=sys.__stderr__, flush=True)
+    every = lines(read_union(metrics, metrics=[FAILURE]))
+    if every:
         folder = Path(html).parent
-        progress.close(folder.name, folder.parent, sys.__stderr__)
-        raise ValueError("\n".join(["everything else was computed and is in the report.", *found]))
+        ending.show(folder.name, folder.parent, sys.__stderr__)
+        some = every[: ending.FAILURES]
+        rest = [f"… and {len(every) - len(some)} more, under Controls in {html}"] if len(every) > len(some) else []
+        raise ValueError("\n".join(["everything else was computed and is in the report.", *some, *rest]))
     with replacing(text) as part:
         part.write_text("")

@@ -12,11 +12,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-
-from unlearning.bank.recipe import Privacy, Recipe
-from unlearning.plugins import registry
-from unlearning.plugins.settings import Settings
-from unlearning.study import schema
+from unlearning_audit.bank.recipe import Privacy, Recipe
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.study import schema
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "fields.md"
 

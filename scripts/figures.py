@@ -2,10 +2,11 @@
 
 from importlib import import_module
 
+from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.display import naming, style
+from unlearning_audit.display.lookup import Numbers
+
 from job import script
-from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
-from unlearning.display import naming, style
-from unlearning.display.lookup import Numbers
 
 
 @script
@@ -13,6 +14,6 @@ def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
     """The figure's kind names the module that draws it."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
-    numbers = Numbers(read_rows(metrics, UNION_COLUMNS, {case["scenario"] for case in cases}), cases)
-    kind = import_module(f"unlearning.display.figures.{settings['figure']['kind']}")
+    numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
+    kind = import_module(f"unlearning_audit.display.figures.{settings['figure']['kind']}")
     style.save(kind.draw(numbers, settings), svg=svg, png=png)

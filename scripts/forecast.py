@@ -7,17 +7,18 @@ import sys
 import time
 from pathlib import Path
 
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.files import read_json, seal
+from unlearning_audit.display.tables import forecast as display
+from unlearning_audit.display.tables import formats, telling
+from unlearning_audit.plugins import source
+from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow import forecast as arithmetic
+from unlearning_audit.workflow import forkserver
+from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow.nodes import ROOT
+
 from job import processor, script
-from unlearning.artifacts import tables
-from unlearning.artifacts.files import read_json, seal
-from unlearning.display.tables import forecast as display
-from unlearning.display.tables import formats, telling
-from unlearning.plugins import source
-from unlearning.study.schema import STAGES
-from unlearning.workflow import forecast as arithmetic
-from unlearning.workflow import forkserver
-from unlearning.workflow.job_sizes import Draws
-from unlearning.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0
@@ -34,7 +35,7 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[s
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
     found, said = dict(known), time.monotonic()
     for i, node in enumerate(order):
-        from unlearning.workflow import probe
+        from unlearning_audit.workflow import probe
 
         if i == 0:
             say(f"Measuring {len(order)} kinds of jobs with models, in short runs of each.")
@@ -72,7 +73,7 @@ def starting(script: str, forked: bool) -> float:
 def _machine(gpus: int) -> str:
     if not gpus:
         return processor()
-    from unlearning.workflow import probe
+    from unlearning_audit.workflow import probe
 
     return probe.name()
 
@@ -108,8 +109,9 @@ def forecast(settings: dict) -> None:
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
     if settings["comparisons"]:
         sheet = telling.sheet(settings["comparisons"], nodes, rows)
-        say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
-        for line in telling.undecided(settings["comparisons"], rows):
+        if sheet.lines:
+            say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+        for line in telling.inconclusive(settings["comparisons"], rows):
             say(line)
     if saved := arithmetic.weights(jobs, rates):
         say(f"{display.space(saved)} of what is written are weights; keep: logits deletes them when no job needs them.")

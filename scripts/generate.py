@@ -1,11 +1,12 @@
 """Let the defender's language models of one batch say by themselves what stands in the scored tokens of samples."""
 
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.bank import generation
+from unlearning_audit.workflow.open_bank import open_targets
+
 from job import script
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.files import NoAnswerError
-from unlearning.artifacts.generations import Generations, asked
-from unlearning.bank import generation
-from unlearning.workflow.open_bank import open_targets
 
 
 @script

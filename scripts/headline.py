@@ -1,17 +1,22 @@
-"""Write the table that is printed when a run ends."""
+"""Write the table of all numbers as text, and what is printed when a run ends."""
+
+from unlearning_audit.artifacts.files import replacing, write_json
+from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.display import decisions, ending, failures, naming
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import headline as display
 
 from job import script
-from unlearning.artifacts.files import replacing
-from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
-from unlearning.display import naming
-from unlearning.display.lookup import Numbers
-from unlearning.display.tables import headline as display
 
 
 @script
-def headline(metrics: str, text: str, settings: dict) -> None:
-    """Plain text, no line longer than 100 characters."""
+def headline(metrics: str, text: str, summary: str, settings: dict) -> None:
+    """Plain text, no line longer than 100 characters; the summary as `display.ending` reads it."""
     naming.know(settings["own_metrics"])
-    numbers = Numbers(read_rows(metrics, UNION_COLUMNS), settings["cases"])
+    records = read_union(metrics)
+    numbers = Numbers(records, settings["cases"])
     with replacing(text) as part:
         part.write_text(display.text(numbers, settings), encoding="utf-8")
+    comparisons = settings.get("comparisons", [])
+    judgements, lines = decisions.read(comparisons), failures.lines(records)
+    write_json(summary, ending.summary(numbers, judgements, settings["study"], lines, comparisons))

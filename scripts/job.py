@@ -9,12 +9,15 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from unlearning.artifacts import blocks
-from unlearning.artifacts.files import checksum, node_of, seal, write_spec
-from unlearning.workflow.versions import VERSIONS
+from unlearning_audit.artifacts import blocks
+from unlearning_audit.artifacts.files import checksum, node_of, seal, write_spec
+from unlearning_audit.plugins import isolation
+from unlearning_audit.workflow.versions import VERSIONS
+
+import library  # noqa: F401 (the library is found by it)
 
 
 def script(function: Callable) -> Callable:
@@ -38,6 +41,7 @@ def script(function: Callable) -> Callable:
     names = inspect.signature(function).parameters
     started, used = time.perf_counter(), time.process_time()
     try:
+        of_the_past(job.input)
         returned = function(**{name: known[name] for name in names if name in known})
     except Exception as error:
         expected = isinstance(error, ValueError)
@@ -54,6 +58,19 @@ def script(function: Callable) -> Callable:
         for path in job.output:
             seal(path)
     return function
+
+
+def of_the_past(paths: Iterable[str]) -> None:
+    """Raise ValueError for an input from the future: its result would be older, and Snakemake would end the run."""
+    for path in paths:
+        date = Path(path).stat().st_mtime if Path(path).exists() else 0
+        if date > time.time() + FUTURE:
+            day = time.strftime("%Y-%m-%d", time.localtime(date))
+            raise ValueError(f"{path}: this file is dated {day}, in the future; set the clock right, or: touch {path}")
+
+
+#: Seconds by which the clocks of two machines may differ.
+FUTURE = 3600
 
 
 def spec(job, facts: dict, seconds: float) -> dict:
@@ -75,6 +92,7 @@ def spec(job, facts: dict, seconds: float) -> dict:
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
         "seconds": {"function": round(seconds, 3), "process": round(used, 3)},
         "peak_memory_mib": max(own.ru_maxrss, child.ru_maxrss) // 1024,
+        **({"remarks": isolation.REMARKS} if isolation.REMARKS else {}),
         **facts,
     }
 

@@ -1,14 +1,15 @@
 """Measure the metrics: one table and one figure of what every metric of the study is worth."""
 
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.comparisons import compared
+from unlearning_audit.comparisons import meta as worth
+from unlearning_audit.display import naming, style
+from unlearning_audit.display.figures import _meta
+from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import meta as display
+
 from job import script
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.tables import UNION_COLUMNS, read_rows
-from unlearning.comparisons import compared
-from unlearning.comparisons import meta as worth
-from unlearning.display import naming, style
-from unlearning.display.figures import _meta
-from unlearning.display.tables import formats
-from unlearning.display.tables import meta as display
 
 
 @script
@@ -21,7 +22,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     }
     naming.know(settings["own_metrics"])
     rows = worth.evaluate(
-        read_rows(metrics, UNION_COLUMNS),
+        read_union(metrics),
         naming.quantities().values(),
         budget=settings["budget"],
         size=settings["size"],

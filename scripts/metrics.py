@@ -1,62 +1,103 @@
 """Turn the scores and logits of one method in one scenario into numbers with intervals."""
 
+import tempfile
 import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+from unlearning_audit.adversary import likeness, plausibility
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.external_case import ExternalCase, usable
+from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts import rows as files
+from unlearning_audit.artifacts.files import (
+    ArtifactError,
+    FailedError,
+    NoAnswerError,
+    NotFiniteError,
+    read_json,
+    record_of,
+)
+from unlearning_audit.artifacts.logits import content
+from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.plugins import isolation, registry
+from unlearning_audit.plugins.declarations import called
+from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.plugins.names import check_names
+from unlearning_audit.randomness.keyed import generator
 
 from job import script
-from unlearning.adversary import plausibility
-from unlearning.adversary.case import Case
-from unlearning.adversary.external_case import ExternalCase
-from unlearning.artifacts import contributions as added
-from unlearning.artifacts import tables
-from unlearning.artifacts.files import ArtifactError, FailedError, NoAnswerError, NotFiniteError, read_json
-from unlearning.artifacts.logits import content
-from unlearning.plugins import registry
-from unlearning.plugins.guard import PluginError, guard, said, shown
-from unlearning.plugins.isolation import isolated
 
 
 def evaluated(
-    name: str, file: str | None, case: Case, settings: dict
-) -> tuple[list[dict], dict[str, added.Contribution]]:
-    """The rows of one metric, and what its deciding numbers rest on; a single row that says why if it fails, or if
-    other models that it needs have failed.
+    key: str, chosen: dict, file: str | None, case: Case, terms: dict
+) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
+    """The rows of the metric that the study calls ``key``, and what its deciding numbers rest on; a single failure that
+    says why if it fails, or if other models that it needs have failed.
 
-    A user's own metric is called in a process of its own, and decides on nothing.
+    ``chosen``: its ``name`` in the library and its ``options``. A user's own ``file``, or one with a time limit, runs
+    in a process of its own, on these ``terms``.
     """
-    parts: dict[str, added.Contribution] = {}
-
-    def rows() -> dict:
-        try:
-            module = registry.load("metrics", name, file)
-            with guard(module.__file__, but=ArtifactError):
-                found = module.rows(case, settings)
-                if file is None and hasattr(module, "contributions"):
-                    parts.update(module.contributions(case, settings))
-                return {"rows": told(found, file) if file else found}
-        except NoAnswerError as error:
-            return {"rows": [failure("", error, setting=f"metric={name}")]}
-
     try:
-        return (rows() if file is None else isolated(rows, file))["rows"], parts
+        if file is None and not terms:
+            return computed(key, chosen, None, case)
+        where = file or registry.source_file("metrics", chosen["name"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "contributions.npz").absolute()
+            plain = isolated(lambda: sent(*computed(key, chosen, file, case), path, where), where, **terms)["rows"]
+            parts = received(path, where)
+        if file is not None:
+            check_names([*(fields["metric"] for fields in plain), *parts], key, file)
+        return [Row(**fields) for fields in plain], parts
+    except NoAnswerError as error:
+        return [Failure("missing", key, str(error))], {}
     except PluginError as error:
-        return [failure(f"metric;metric={name}", error)], {}
+        return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def told(rows: object, file: str) -> list[dict]:
-    """What a metric returned, in numbers of Python's own. Raises PluginError unless it is a list of tidy rows."""
-    if not isinstance(rows, list) or not all(isinstance(one, dict) and "metric" in one for one in rows):
-        wanted = "a list of mappings with metric, value and what else metrics.row gives"
-        raise PluginError(f"{shown(file)}: rows must return {wanted}, it returned {said(rows)}")
-    kinds = {"value": float, "ci_low": float, "ci_high": float, "n": int}
-    return [{k: kinds.get(k, str)(v) for k, v in one.items() if v is not None} for one in rows]
+def computed(key: str, chosen: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
+    """What a metric's file returns, under the names that `called` gives. Raises PluginError unless it is rows and
+    contributions."""
+    module = registry.load("metrics", chosen["name"], file)
+    stem = Path(module.__file__).stem
+    options = registry.options("metrics", chosen["name"], file)(**chosen["options"])
+    with guard(module.__file__, but=ArtifactError):
+        rows = module.rows(case, options, generator(case.seed, chosen["name"]))
+        parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
+    if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
+        raise PluginError(f"{shown(module.__file__)}: rows must return a list of Row, it returned {said(rows)}")
+    if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
+        wanted = "contributions must map names to Contribution"
+        raise PluginError(f"{shown(module.__file__)}: {wanted}, it returned {said(parts)}")
+    return (
+        [replace(row, metric=called(row.metric, key, stem)) for row in rows],
+        {called(name, key, stem): part for name, part in parts.items()},
+    )
 
 
-def failure(part: str, error: object, attack: str = "", setting: str = "") -> dict:
-    """The row that says that there are no numbers, and why. ``part`` is what raised; "" if nothing did."""
-    return note("failed", str(error), attack=attack, setting=f"raised={part}" if part else setting)
+def sent(rows: list[Row], parts: dict[str, added.Contribution], path: Path, file: str) -> dict:
+    """What a user's metric returned, on its way to another process: rows in JSON values, the rest in a file."""
+    with guard(file):
+        added.write(path, parts)
+        return {"rows": [{name: plain(value) for name, value in asdict(row).items()} for row in rows]}
 
 
-def unchanged(originals: list[str], unlearned: list[str]) -> list[dict]:
+def plain(value: object) -> object:
+    """A number of NumPy as one of Python."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def received(path: Path, file: str) -> dict[str, added.Contribution]:
+    """The contributions that `sent` wrote. Raises PluginError that names the field that is wrong."""
+    try:
+        return added.read(path)
+    except ArtifactError as error:
+        raise PluginError(f"{shown(file)}: contributions: {str(error).partition(': ')[2]}") from None
+
+
+def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
     """The row that says that the logits of some batches are those before unlearning: their share, and of how many.
 
     Nothing is said of models that were only handed on, or, of models from elsewhere, whose originals are not known.
@@ -66,19 +107,34 @@ def unchanged(originals: list[str], unlearned: list[str]) -> list[dict]:
     pairs = [(content(before), content(after)) for before, after in zip(originals, unlearned, strict=True)]
     same = sum(before == after and "logits.npy" in after for before, after in pairs)
     text = f"logits of {same} of {len(pairs)} batches are identical to those before unlearning"
-    return [note("unchanged", text, value=same / len(pairs), n=len(pairs))] if same else []
+    return [Row("unchanged", same / len(pairs), n=len(pairs), note=text)] if same else []
 
 
-def doubt(text: str) -> dict:
-    """The row that says what is hard to believe of logits from elsewhere."""
-    return note("doubt", text)
+def believed(case: Case, external: bool, originals: list[str], unlearned: list[str]) -> tuple[str, list[str]]:
+    """Why the logits of a case cannot be what they are said to be, "" if nothing speaks against it, and what is hard to
+    believe of them."""
+    refused, doubts = plausibility.refusal(case) if external else "", []
+    if not refused and originals != unlearned and len(originals) == len(unlearned) and not external:
+        rows = likeness.evenly(np.arange(len(case.data.y)))
+        before, after = (case.answers(files).of(None, rows) for files in (originals, unlearned))
+        refused, doubt = plausibility.mixture(case, before, after)
+        doubts += filter(None, [doubt])
+    return refused, doubts + (list(plausibility.doubts(case)) if external else [])
 
 
-def note(
-    metric: str, text: str, *, value: float = float("nan"), n: int = 0, attack: str = "", setting: str = ""
-) -> dict:
-    """A row that says something in words."""
-    return {"attack": attack, "metric": metric, "setting": setting, "value": value, "n": n, "note": text}
+def remarks(*groups: list[str]) -> list[str]:
+    """What was noticed about users' files in the jobs that made some files and in this one, and which of these jobs
+    nobody knows: those of a user's own artifacts."""
+    sentences = {}
+    for path in (path for group in groups for path in group):
+        if Path(path).with_name("spec.json").exists():
+            record = record_of(path)
+            sentences |= dict.fromkeys(record.get("remarks", []))
+            if not record:
+                sentences[
+                    f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
+                ] = None
+    return [*sentences, *isolation.REMARKS]
 
 
 @script
@@ -110,33 +166,43 @@ def metrics(
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds, found = {}, {}
+    seconds, found, terms, unread = {}, {}, place.get("terms", {}), []
     single = [files[0] if files else None for files in (scores, selection)]
     again = relearned, compared_relearned, generated, compared_generated
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
     if populations:
-        case = ExternalCase.of(settings["populations"], populations, single[0])
+        names, kept, unread = usable(settings["populations"], list(populations))
+        case = ExternalCase.of(names, kept, single[0])
         _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
         unlearned = case.unlearned_files
-        case.missing = read_json(reasons[0])["missing"] if reasons else {}
+        case.options, case.design = settings["options"], settings["design"]
+        case.missing = read_json(reasons[0]).get("missing", {}) if reasons else {}
+    case.seed, case.draws = settings["seed"], settings["bootstrap"]
+    case.sets = {"paper": settings["paper_set"], "adaptive": settings["adaptive_set"]}
+    published = populations and case.published is not None
     try:
-        _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
-        rows = [failure("attack", error, attack=name) for name, error in case.failed_attacks.items()]
+        _ = published or (case.answers(case.unlearned_files), case.originals and case.answers(case.originals))
+        rows = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
     except FailedError as error:
-        rows = [failure(error.part, error)]
+        rows = [Failure(error.part, "", str(error))]
     except NotFiniteError as error:
-        rows = [failure("", error)]
+        rows = [Failure("diverged", "", str(error))]
     else:
-        refused = plausibility.refusal(case) if populations else ""
+        refused, doubts = (
+            believed(case, bool(populations), list(originals), list(unlearned))
+            if not published
+            else ("", case.published.sentences)
+        )
         if refused:
-            rows = [failure("method", refused)]
-        rows += [doubt(text) for text in plausibility.doubts(case)] if populations else []
-        for name in settings["metrics"] if not refused else ():
+            rows = [Failure("method", "", refused)]
+        rows += [Row("doubt", note=text) for text in doubts]
+        for key, chosen in settings["metrics"].items() if not refused else ():
             started = time.perf_counter()
-            own, parts = evaluated(name, place["files"].get(name), case, settings)
+            own, parts = evaluated(key, chosen, place["files"].get(key), case, terms.get(key, {}))
             rows, found = rows + own, found | parts
-            seconds[name] = round(time.perf_counter() - started, 3)
+            seconds[key] = round(time.perf_counter() - started, 3)
+    rows += [Row("doubt", note=text) for text in (*unread, *remarks(unlearned, scores or []))]
     rows += unchanged(originals, unlearned)
     added.write(contributions, found)
-    tables.write_rows(metrics, rows)
+    files.write(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

@@ -1,14 +1,15 @@
 """Train the one model on public text that all others of a scenario start from."""
 
 import numpy as np
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.bank import card
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.workflow.open_bank import builder, check_tokens
 
 from job import script
-from unlearning import stats
-from unlearning.artifacts.arrays import Data
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
-from unlearning.workflow.open_bank import builder, check_tokens, device
 
 
 @script
@@ -19,7 +20,7 @@ def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
         raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
     bank = Bank.create(
         builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
-        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=device(),
+        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
     )  # fmt: skip
     check_tokens(bank, samples)
     bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))

@@ -1,14 +1,14 @@
 """Teach models a half of what they forgot once more, and see how fast the other half comes back."""
 
 import numpy as np
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.bank import relearning
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.workflow.open_bank import open_targets
 
 from job import script
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.files import NoAnswerError
-from unlearning.artifacts.relearned import Relearned
-from unlearning.bank import relearning
-from unlearning.bank.streams import Rows
-from unlearning.workflow.open_bank import open_targets
 
 
 @script

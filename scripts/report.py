@@ -1,29 +1,31 @@
-"""Write the study's page: numbers, figures, tables, controls and costs in one file."""
+"""Write the study's page: verdicts, numbers, figures, tables, controls and costs in one file."""
+
+from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.display import naming
+from unlearning_audit.display.page import page as display
 
 from job import script
-from unlearning.artifacts.files import replacing
-from unlearning.display import naming
-from unlearning.display.page import page
 
 
 @script
 def report(
     metrics: str,
     ledger: str,
+    curves: str,
     published: str,
-    template: str,
-    stylesheet: str,
+    page: str,
     specs: list[str],
     html: str,
     settings: dict,
     tables: list[str] = (),
     figures: list[str] = (),
 ) -> None:
-    """``tables`` and ``figures`` are the files that the page holds or offers for download."""
+    """``tables`` and ``figures`` are the files that the page holds or offers for download; ``page`` is the folder of
+    its template, style, script and libraries."""
     naming.know(settings["own_metrics"])
-    text = page.render(
-        metrics=metrics, costs=ledger, published=published, template=template, stylesheet=stylesheet,
-        specs=specs, displays=[*tables, *figures], order=settings,
+    text = display.render(
+        metrics=metrics, costs=ledger, curves=curves, published=published, resources=page, specs=specs,
+        displays=[*tables, *figures], order=settings,
     )  # fmt: skip
     with replacing(html) as part:
         part.write_text(text, encoding="utf-8")

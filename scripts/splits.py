@@ -2,14 +2,15 @@
 
 from contextlib import nullcontext
 
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.data import copies_across, duplicates
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning_audit.plugins.isolation import apart
+
 from job import script
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.files import ArtifactError
-from unlearning.artifacts.selection import Selection
-from unlearning.data import copies_across, duplicates
-from unlearning.plugins import registry
-from unlearning.plugins.guard import PluginError, guard, ours, said, shown
-from unlearning.plugins.isolation import apart
 
 
 def made(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
@@ -22,7 +23,7 @@ def made(data: str, membership: str, settings: dict, place: dict, selection: lis
     def draw(block: int) -> Membership:
         found = protocol.draw(block, settings["population"], samples, options, settings["seed"], *chosen)
         if not isinstance(found, Membership):
-            wanted = "draw must return a Membership of unlearning.artifacts.arrays"
+            wanted = "draw must return a Membership of unlearning_audit.artifacts.arrays"
             raise PluginError(f"{shown(protocol.__file__)}: {wanted}, it returned {said(found)}")
         return found
 
@@ -53,4 +54,9 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
     The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
     is kept cannot be forgotten.
     """
-    return apart(lambda: made(data, membership, settings, place, selection), place["file"], place["where"])
+    return apart(
+        lambda: made(data, membership, settings, place, selection),
+        place["file"],
+        place["where"],
+        **place.get("terms", {}),
+    )

@@ -1,10 +1,13 @@
 """Train one batch of models, and dump their logits while they are in memory."""
 
+from pathlib import Path
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.workflow.attempt import attempt, of_model
+from unlearning_audit.workflow.open_bank import asked, dump, open_bank
+
 from job import script
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.bank.streams import Rows
-from unlearning.workflow.attempt import attempt, of_model
-from unlearning.workflow.open_bank import asked, dump, open_bank
 
 
 @script
@@ -23,6 +26,7 @@ def train(
         bank = open_bank(samples, chosen, settings, place, base)
         with of_model(settings, place):
             bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-        return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of, about)
+            return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of, about)
 
-    return attempt(made, models, logits, "model", place["file"])
+    models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
+    return attempt(made, models, logits, "model", place["file"], **place.get("terms", {}))

@@ -1,14 +1,39 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
 import time
+from pathlib import Path
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard, shown
+from unlearning_audit.workflow.attempt import attempt, check_models, described
+from unlearning_audit.workflow.open_bank import asked, dump, open_bank
 
 from job import script
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.bank.streams import Rows
-from unlearning.plugins import registry
-from unlearning.plugins.guard import guard
-from unlearning.workflow.attempt import attempt, check_models, described
-from unlearning.workflow.open_bank import asked, dump, open_bank
+
+
+def forgotten(
+    data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str], models: str | None
+) -> tuple[Bank, dict]:
+    """The models after unlearning, written to ``models`` if that is given; and facts for the spec."""
+    bank = open_bank(data, member, settings, place, base)
+    bank.load(trained)
+    bank.seeds = member.unlearning_seeds()
+    forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
+    method = registry.load("methods", settings["method"], place.get("method_file"))
+    options, before = method.Options(**settings["method_options"]), described(bank)
+    file = settings["method_options"].get("file") or method.__file__
+    started = time.perf_counter()
+    with guard(file):
+        returned = method.unlearn(bank, forget, Rows.where(member.retain), options)
+        check_models(bank, before, returned, file)
+        seconds = time.perf_counter() - started
+        if models is not None:
+            bank.write(models)
+    return bank, {"unlearn_seconds": round(seconds, 3), **({"privacy": bank.privacy} if bank.privacy else {})}
 
 
 @script
@@ -26,29 +51,42 @@ def unlearn(
 
     In a sequence it is asked to forget the newest request, or, with ``at_once``, all that were made.
     A method that fails leaves neither weights nor logits, and the reason is written in their place.
+
+    Of a user's own method only the weights count that it leaves: what these models answer is asked afterwards, of the
+    data as they are, in a process that the method has not touched.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
-    own = settings["method_options"].get("file") if settings["method"] == "classic" else place.get("method_file")
+    models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a method may change the folder
+    terms = place.get("terms", {})
+    known = samples, membership, trained[0], settings, place, base
+    own = settings["method_options"].get("file") or place.get("method_file")
 
-    def made() -> dict:
+    def answered(bank: Bank, facts: dict, weights: str | None) -> dict:
+        first = membership.asked.any(axis=0)
+        about = asked(membership, settings)
+        return (
+            dump(bank, samples, weights, logits, membership.forget, settings["gradients"], None, about, first) | facts
+        )
+
+    def read(facts: dict) -> dict:
         bank = open_bank(samples, membership, settings, place, base)
-        bank.load(trained[0])
-        bank.seeds = membership.unlearning_seeds()
-        named = membership.forget if settings.get("at_once") else membership.newest
-        forget, retain = Rows.where(named), Rows.where(membership.retain)
-        method = registry.load("methods", settings["method"], place.get("method_file"))
-        options = method.Options(**settings["method_options"])
-        before, file = described(bank), own or method.__file__
-        started = time.perf_counter()
-        with guard(file):
-            returned = method.unlearn(bank, forget, retain, options)
-            check_models(bank, before, returned, file)
-        seconds = time.perf_counter() - started
-        tokens_of = asked(membership, settings)
-        facts = dump(
-            bank, samples, models, logits, membership.forget, settings["gradients"], tokens_of=tokens_of,
-            first=membership.asked.any(axis=0),
-        )  # fmt: skip
-        return {**facts, "unlearn_seconds": round(seconds, 3)}
+        try:
+            bank.load(models, finite=False)
+        except NoAnswerError:
+            raise
+        except ArtifactError as error:
+            raise PluginError(
+                f"{shown(own)}: the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
+            ) from None
+        return answered(bank, facts, None)
 
-    return attempt(made, models, logits, "method", own or place.get("file"))
+    if own is None:
+        file = place.get("file")
+        if "time_limit" in terms:
+            file = file or str(registry.source_file("methods", settings["method"]))
+        return attempt(lambda: answered(*forgotten(*known, None), models), models, logits, "method", file, **terms)
+    facts = attempt(lambda: forgotten(*known, models)[1], models, logits, "method", own, **terms)
+    if "failed" in facts:
+        return facts
+    limits = {"known": terms["known"]} if "known" in terms else {}
+    return attempt(lambda: read(facts), models, logits, "method", place.get("file"), **limits)

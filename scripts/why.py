@@ -23,8 +23,9 @@ from typing import Any
 SCRIPTS = Path(__file__).resolve().parent
 LISTING = """
 import json, sys
-from unlearning.study import reading
-from unlearning.workflow import plan
+import library
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 made = plan.make(reading.read(*reading.load(sys.argv[1:])))
 json.dump({stage: {n.name: {"settings": n.settings, "inputs": n.inputs} for n in nodes.values()}
            for stage, nodes in made.nodes.items()}, sys.stdout)
@@ -53,7 +54,9 @@ def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
     """The nodes of a study by the code of a commit. Raises ValueError if git knows no such commit."""
-    run = subprocess.run(["git", "archive", commit, "scripts"], capture_output=True, check=False, cwd=repository)
+    run = subprocess.run(
+        ["git", "archive", commit, "scripts", "unlearning_audit"], capture_output=True, check=False, cwd=repository
+    )
     if run.returncode:
         raise ValueError(f"--since {commit}: {run.stderr.decode().strip()}")
     with tempfile.TemporaryDirectory() as folder:

@@ -4,13 +4,8 @@ A plugin is the only code of ours that Snakemake loads so early; which of its ki
 is imported only where a file could not be read: a workflow's Snakefile brings a library of its own.
 """
 
-import sys
-from pathlib import Path
-
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_logger_plugins.base import LogHandlerBase
-
-_HERE = Path(__file__).resolve().parent.parent
 
 
 def say_what_is_wrong_with_studies() -> None:
@@ -37,9 +32,7 @@ def say_what_is_wrong_with_studies() -> None:
 
 def _sentence(path) -> str:
     """What is wrong with a study's file; empty if nothing is."""
-    installed = _HERE / "unlearning_audit" / "workflow" / "scripts"
-    sys.path.append(str(installed if installed.is_dir() else _HERE / "scripts"))
-    from unlearning.study import configfile
+    from unlearning_audit.study import configfile
 
     try:
         configfile.load([path])

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKFLOW = ("Snakefile", "config.yaml", "rules", "scripts", "profiles", "resources", "envs")
+WORKFLOW = ("Snakefile", "config.yaml", "rules", "scripts", "unlearning_audit", "profiles", "resources", "envs")
 
 #: Seconds: few samples, one job's worth of models, one method that learns on, one that starts over, three attacks.
 TINY = {

@@ -1,20 +1,19 @@
-"""Measure whether a model really forgot: the command ``audit``, and `audit` for arrays in memory.
+"""Measure whether a model really forgot: `audit` for arrays in memory, the command ``audit``, and the library of the
+workflow."""
 
-Importing this makes the library ``unlearning`` importable, too.
-"""
-
-import sys
+from importlib import import_module
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 
-#: The workflow's files: inside an installed package, or around this folder in a clone.
-ROOT = _HERE / "workflow" if (_HERE / "workflow").is_dir() else _HERE.parent
-
-# At the end, so that no file of the user's is hidden by a script of ours.
-if str(ROOT / "scripts") not in sys.path:
-    sys.path.append(str(ROOT / "scripts"))
-
-from unlearning_audit.arrays import Audit, audit  # noqa: E402 (it imports the library)
+#: The workflow's files (Snakefile, rules, scripts, …): inside an installed package, or around this folder in a clone.
+ROOT = _HERE / "pipeline" if (_HERE / "pipeline").is_dir() else _HERE.parent
 
 __all__ = ["ROOT", "Audit", "audit"]
+
+
+def __getattr__(name: str):
+    # Jobs import the library a thousand times, and none of them needs the call for notebooks.
+    if name in ("Audit", "audit"):
+        return getattr(import_module("unlearning_audit.command.arrays"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

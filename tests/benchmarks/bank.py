@@ -19,11 +19,10 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
-from unlearning.plugins import registry
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
 
 RECIPE = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=64, epochs=40)
 SAMPLES = 800

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from unlearning.artifacts.files import checksum  # noqa: E402 (found through the line above)
+from unlearning_audit.artifacts.files import checksum  # noqa: E402 (found through the line above)
 
 
 def main() -> None:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-
-from unlearning.metrics._epsilon import epsilons
+from unlearning_audit.metrics._epsilon import epsilons
 
 
 def milliseconds(function: Callable[[], object], samples: int, repeats: int = 3) -> float:

@@ -56,8 +56,8 @@ def dry_run(nodes: int) -> tuple[int, float, float, float]:
 
 def planned(nodes: int) -> int:
     """How many nodes the study really has."""
-    from unlearning.study import reading
-    from unlearning.workflow import plan
+    from unlearning_audit.study import reading
+    from unlearning_audit.workflow import plan
 
     return len(plan.make(reading.read(study(nodes))))
 

@@ -20,10 +20,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from unlearning.artifacts import blocks  # noqa: E402 (found through the line above)
-from unlearning.artifacts.arrays import Data, Logits, Membership  # noqa: E402
-from unlearning.artifacts.files import checksum, write_spec  # noqa: E402
-from unlearning.protocols import ruli  # noqa: E402
+from unlearning_audit.artifacts import blocks  # noqa: E402 (found through the line above)
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership  # noqa: E402
+from unlearning_audit.artifacts.files import checksum, write_spec  # noqa: E402
+from unlearning_audit.protocols import ruli  # noqa: E402
 
 POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.
@@ -69,7 +69,9 @@ def score(folder: Path) -> None:
     metrics(
         # The protocol's third metric, blind, reads no logits.
         metrics=str(folder / "metrics.csv"), contributions=str(folder / "contributions.npz"),
-        settings={"metrics": {"ruli": {}, "accuracy": {}}, "paper_set": [], "bootstrap": 1000, "seed": 0},
+        settings={
+            "metrics": {"ruli": {}, "accuracy": {}}, "paper_set": [], "adaptive_set": [], "bootstrap": 1000, "seed": 0,
+        },
         place={"files": {}}, data=str(folder / "data" / "data.npz"), **files,
     )  # fmt: skip
 

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-
-from unlearning import stats
+from unlearning_audit import stats
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,7 +30,7 @@ READ = {
     "zlib": ("zlib/unlearned", "auc", ""),
     "ratio": ("ruli", "privacy_auc", ""),
     "efficacy": ("ruli", "efficacy_auc", ""),
-    "q": ("paper", "q", ""),
+    "q": ("adaptive", "q", ""),
     "privleak": ("", "privleak", ""),
     "nll_gap_test": ("", "nll_gap", "role=test"),
 }

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from unlearning_audit.stats import Estimate, decide, rank_sets, ratio, resolution
+from unlearning_audit.stats.paired import Distances
 
 from audit_worlds import World
-from unlearning.stats import Estimate, decide, rank_sets, ratio, resolution
-from unlearning.stats.paired import Distances
 
 #: True distances in standard errors of one method: four that are retraining, two at the margin (near and far), one half
 #: way between, and none.
@@ -38,27 +38,37 @@ SHAPES = {
 }
 
 PROMISES = {
-    "false_told": "≤ .05",
-    "false_as_retrained": "≤ .05",
+    "false_distinguishable": "≤ .05",
+    "false_equivalent": "≤ .05",
     "rank_sets": "≥ .95",
     "share_closed": "≥ .93",
     "intervals": "≥ .94",
     "half_width_ratio": ".8–1.2",
 }
-COLUMNS = ["shape", "pairs", "models", "samples", "audits", *PROMISES, "pilots_within_20pct", "told", "width"]
+COLUMNS = [
+    "shape",
+    "pairs",
+    "models",
+    "samples",
+    "audits",
+    *PROMISES,
+    "pilots_within_20pct",
+    "distinguishable",
+    "width",
+]
 NOTE = """
 Rates of simulated audits of eight methods: four are retraining, two lie exactly at the margin (4 standard errors, on
 either side), one at 20 and doing nothing at 40 standard errors. `pairs`, `models` (per split) and `samples` of one
 audit; a rate of .05 over {audits} audits has a standard error of {error:.4f}, so a test of exactly level .05 shows
 more than .05 in half of the shapes.
 
-* false_told: any of the four is told from retraining (Holm over all eight, none with half of α).
-* false_as_retrained: a method at the margin is called as retrained, mean of both sides.
+* false_distinguishable: any of the four is distinguishable from retraining (Holm over all eight, none with half of α).
+* false_equivalent: a method at the margin is called equivalent, mean of both sides.
 * rank_sets: all eight true ranks lie in their sets. share_closed: ρ's interval covers.
 * intervals: coverage of distances and of paired differences, the worst of seven.
 * half_width_ratio: median half-width that a pilot foretells for four times its pairs over the median that these give;
   pilots_within_20pct: share of single pilots that are within 20 % of it.
-* told: the method at 20 standard errors is told. width: its half-width over 1.96 true standard errors.
+* distinguishable: the method at 20 standard errors is found. width: its half-width over 1.96 true standard errors.
 """
 
 
@@ -84,15 +94,15 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
     foretold = resolution.components(distances=only(read, METHOD))[0]
     design = resolution.planned(foretold.design, what=resolution.PAIRS, times=4)
     return {
-        "false_told": float((p[RETRAINED] <= decide.ALPHA).any()),
-        "false_as_retrained": np.array([verdicts[k] == decide.AS_RETRAINED for k in AT_MARGIN], dtype=float),
+        "false_distinguishable": float((p[RETRAINED] <= decide.ALPHA).any()),
+        "false_equivalent": np.array([verdicts[k] == decide.EQUIVALENT for k in AT_MARGIN], dtype=float),
         "rank_sets": float(((best <= rank) & (rank <= worst)).all()),
         "share_closed": np.nan
         if np.isnan(share.value)
         else float(share.low <= 1 - truth[METHOD] / truth[NONE] <= share.high),
         "intervals": covered[4:].astype(float),
         "half_width_ratio": resolution.half_width(of=foretold, design=design),
-        "told": float(p[METHOD] <= decide.ALPHA),
+        "distinguishable": float(p[METHOD] <= decide.ALPHA),
         "width": half[METHOD] / (1.959964 * world.error),
     }
 
@@ -114,10 +124,10 @@ def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | i
     mean = {key: np.nanmean([one[key] for one in found], axis=0) for key in found[0]}
     return {
         "shape": name, "pairs": world.pairs, "models": world.models, "samples": world.samples, "audits": audits,
-        "false_told": mean["false_told"], "false_as_retrained": mean["false_as_retrained"].mean(),
+        "false_distinguishable": mean["false_distinguishable"], "false_equivalent": mean["false_equivalent"].mean(),
         "rank_sets": mean["rank_sets"], "share_closed": mean["share_closed"], "intervals": mean["intervals"].min(),
         "half_width_ratio": np.median(foretold), "pilots_within_20pct": np.mean(np.abs(foretold - 1) < 0.2),
-        "told": mean["told"], "width": mean["width"],
+        "distinguishable": mean["distinguishable"], "width": mean["width"],
     }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ Run: OMP_NUM_THREADS=1 python tests/benchmarks/verdict_seeds.py [--seeds N] [--t
 FOLDER]
 
 Every scenario of the default study but the language model's, with none, retrain and its control alone. Retraining must
-not be told. `none` must be, unless truth.csv knows from many more models that it lies closer to retraining than what
-this study tells with power .8; `--truth` makes that file first. Seeds that the folder of results has are not run again;
-`--keep` leaves the folders of work, from which a seed is made again in less time.
+not be distinguishable. `none` must be, unless truth.csv knows from many more models that it lies closer to retraining
+than what this study finds with power .8; `--truth` makes that file first. Seeds that the folder of results has are not
+run again; `--keep` leaves the folders of work, from which a seed is made again in less time.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = ("text", "halves")  # halves only choose the samples of memorised
 BASELINES = ("none", "retrain", "retrain_control")
-COLUMNS = ("seed", "scenario", "setting", "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "p_holm",
+COLUMNS = ("seed", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "p_holm",
            "least", "wrong")  # fmt: skip
 #: Where a few models may not tell none: (axis, value), and what of the protocol is larger to know how far it is.
 MORE = {
@@ -34,12 +34,12 @@ MORE = {
 TRUTH = ("scenario", "setting", "models", "distance", "ci_low", "ci_high", "margin")
 NOTE = """
 Seeds {first} to {last} of the default study ({seeds} of them), every scenario but the language model's, with none,
-retrain and its control alone. *told*: how often the p-value of a method, adjusted over methods and metrics of the
-scenario, is at most .05: for `none` it has to be so in every study, for the two of retraining together by chance in at
-most one scenario of two hundred. *as retrained*: how often equivalence within the margin was shown, which takes
+retrain and its control alone. *distinguishable*: how often the p-value of a method, adjusted over methods and metrics
+of the scenario, is at most .05: for `none` it has to be so in every study, for the two of retraining together by chance
+in at most one scenario of two hundred. *equivalent*: how often equivalence within the margin was shown, which takes
 more samples and models than most of these small scenarios have. *least*: the least distance that the study tells with
 power .8, its median over seeds, and *true distance*, from many more models of seed 0, where it may be below: then none
-need not be told.
+need not be found.
 """
 
 
@@ -90,7 +90,7 @@ def run(seed: int, work: Path, truth: dict[tuple[str, str], dict], *, keep: bool
     table = made(reduced(seed), folder)
     with table.open(newline="", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["scenario"] != "halves"]
-    least = least_told(table.with_name("resolution.csv"))
+    least = least_found(table.with_name("resolution.csv"))
     if not keep:
         shutil.rmtree(folder)
     for row in rows:
@@ -100,7 +100,7 @@ def run(seed: int, work: Path, truth: dict[tuple[str, str], dict], *, keep: bool
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-def least_told(table: Path) -> dict[tuple[str, str, str], str]:
+def least_found(table: Path) -> dict[tuple[str, str, str], str]:
     """(scenario, setting, method) → the least distance by a metric that decides, as the study's own plans have it."""
     found = {}
     with table.open(newline="", encoding="utf-8") as lines:
@@ -112,11 +112,11 @@ def least_told(table: Path) -> dict[tuple[str, str, str], str]:
 
 
 def wrong(row: dict, truth: dict | None) -> bool:
-    """Retraining that is told, or none that is not though it lies further away than the least that is told."""
+    """Retraining that is distinguishable, or none that is not though it lies further away than what is found."""
     if row["method"] != "none":
-        return told(row)
+        return distinguishable(row)
     hidden = truth is not None and abs(float(truth["distance"])) < float(row["least"])
-    return not told(row) and not hidden
+    return not distinguishable(row) and not hidden
 
 
 def true_distances(work: Path, to: Path) -> None:
@@ -145,8 +145,8 @@ def known(to: Path) -> dict[tuple[str, str], dict]:
         return {(row["scenario"], row["setting"]): row for row in csv.DictReader(file)}
 
 
-def told(row: dict) -> bool:
-    """Whether a line says told, on whichever side, within the margin or not."""
+def distinguishable(row: dict) -> bool:
+    """Whether a line says distinguishable, on whichever side, within the margin or not."""
     return bool(row["p_holm"]) and float(row["p_holm"]) <= 0.05
 
 
@@ -159,15 +159,15 @@ def written(rows: list[dict], to: Path) -> None:
         table.writerows(rows)
     seeds = sorted({int(row["seed"]) for row in rows})
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
-    heads = [f"{name.replace('_', ' ')}: {what}" for name in BASELINES for what in ("told", "as retrained")]
+    heads = [f"{name.replace('_', ' ')}: {what}" for name in BASELINES for what in ("distinguishable", "equivalent")]
     lines, truth = [["scenario", "setting", *heads[:1], *heads[2:], "least", "true distance"]], known(to)
     lines.append(["---"] * len(lines[0]))
     for place in places:
         cells = []
         for name in BASELINES:
             own = [row for row in rows if (row["scenario"], row["setting"], row["method"]) == (*place, name)]
-            cells.append(f"{sum(map(told, own))} of {len(own)}")
-            cells.append(f"{sum(row['verdict'] == 'as_retrained' for row in own)} of {len(own)}")
+            cells.append(f"{sum(map(distinguishable, own))} of {len(own)}")
+            cells.append(f"{sum(row['verdict'] == 'equivalent' for row in own)} of {len(own)}")
         least = [float(row["least"]) for row in rows if (row["scenario"], row["setting"], row["method"]) ==
                  (*place, "none") and row["least"]]  # fmt: skip
         far = truth.get(place)

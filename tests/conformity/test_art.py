@@ -5,10 +5,9 @@ import pytest
 import torch
 from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
 from art.estimators.classification import BlackBoxClassifier
-
-from unlearning.adversary import signals
-from unlearning.adversary.reference import Reference
-from unlearning.attacks import art
+from unlearning_audit.adversary import signals
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import art
 
 SHORT = {"epochs": 5}
 

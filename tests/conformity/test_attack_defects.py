@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_curve
-
-from unlearning import stats
-from unlearning.adversary import density
-from unlearning.adversary.reference import Reference
-from unlearning.attacks import kde, lira, modified_entropy, rmia
-from unlearning.stats.readings import Question, tprs
+from unlearning_audit import stats
+from unlearning_audit.adversary import density
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import kde, lira, modified_entropy, rmia
+from unlearning_audit.stats.readings import Question, tprs
 
 
 @pytest.fixture
@@ -124,7 +123,7 @@ def zero_padded_mean(p, nonmember, models):
 def test_rmia_averages_only_models_that_exist():
     p = np.array([[0.8, 0.8], [0.6, 0.6], [0.4, 0.4], [0.9, 0.2]])
     nonmember = np.array([[True, True], [True, False], [False, False], [False, True]])
-    ours = rmia.prior_probability(p, ~nonmember, nonmember, mode="offline", a=1.0, minimum=1)[0]
+    ours = rmia.Prior.of(np.log(p), ~nonmember, nonmember, rmia.Options(mode="offline", a=1.0)).of_all
     np.testing.assert_allclose(ours, [0.7, 0.5])
     np.testing.assert_allclose(zero_padded_mean(p, nonmember, 2), ours)  # equal with as many as it asks for
     np.testing.assert_allclose(zero_padded_mean(p, nonmember, 3), [1.4 / 3, 1.0 / 3])  # zeros for the third

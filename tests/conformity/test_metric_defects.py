@@ -8,11 +8,11 @@ import yaml
 from scipy.special import expit
 from sklearn.metrics import roc_curve
 from sklearn.neighbors import KernelDensity
+from unlearning_audit.metrics import _reference, blind, ruli
+from unlearning_audit.metrics._epsilon import epsilons, points
+from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
+from unlearning_audit.stats.readings import Question, readings
 
-from unlearning.metrics import _reference, blind, ruli
-from unlearning.metrics._epsilon import epsilons, points
-from unlearning.metrics._epsilon_bound import epsilon_bounds
-from unlearning.stats.readings import Question, readings
 from workplace import ROOT
 
 
@@ -55,7 +55,7 @@ def test_resampled_models_fake_separation():
 
 def test_equation_2_as_printed_bounds_nothing():
     # upper limit of one rate, lower limit of the other: exceeds the true ε = 0 almost always
-    from unlearning.stats import clopper_pearson
+    from unlearning_audit.stats import clopper_pearson
 
     rng = np.random.default_rng(3)
     models, exceeded = 100, []

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.artifacts.files import ArtifactError, read_arrays, read_json
-from unlearning.artifacts.selection import Selection
-from unlearning.bank.bank import read_models
-from unlearning.display.page import embed
-from unlearning.display.tables import cost, meta
+from unlearning_audit.artifacts import rows, tables
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.artifacts.files import ArtifactError, read_arrays, read_json
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.bank.bank import read_models
+from unlearning_audit.display.page import embed
+from unlearning_audit.display.tables import cost, meta
 
 
 def _selection(path: Path) -> Selection:
@@ -26,9 +25,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "*/*/models.safetensors": read_models,
     "*/*/selection.npz": _selection,
     "*/*/scores.parquet": tables.read_scores,
-    "*/*/metrics.csv": tables.read_rows,
+    "*/*/metrics.csv": rows.read,
     "*/*/spec.json": read_json,
-    "*/metrics.csv": lambda path: tables.read_rows(path, tables.UNION_COLUMNS),
+    "*/metrics.csv": rows.read_union,
     "*/cost.csv": cost.read,
     "*/tables/meta.csv": meta.read,
     "*/tables/*.*": embed.download,

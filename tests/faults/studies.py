@@ -11,10 +11,9 @@ import snakemake_logger_plugin_unlearning  # noqa: F401 (as Snakemake does befor
 from snakemake.settings.types import ConfigSettings
 from snakemake_interface_common.exceptions import WorkflowError
 from unlearning_audit import command
-
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
-from unlearning.workflow import plan
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan
 
 #: Values that somebody may put anywhere, as YAML text.
 VALUES = (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from unlearning_audit.starts import STUDY
+from unlearning_audit.command import starts
 
 import studies
 
@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_damaged_study_is_planned_or_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = STUDY.format(file="mine.yaml", name="mine", methods="", attacks="")
+    about = {"file": "mine.yaml", "name": "mine", "methods": "", "metrics": "", "attacks": starts.ASKED}
+    text = starts.STUDY.format(**about, **starts.CHOICES)
     ways = list(studies.WAYS)
     done = [
         studies.attempt(text, np.random.default_rng([0, number]), ways[number % len(ways)]) for number in range(250)

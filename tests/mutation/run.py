@@ -32,7 +32,7 @@ from cosmic_ray.mutating import mutate_code
 from tests_of import MODULES, tests_of
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = Path("scripts/unlearning")
+LIBRARY = Path("unlearning_audit")
 SKIPPED = ("core/VariableInserter", "core/VariableReplacer")  # they need arguments
 SECONDS = 60  # of computing, for one test
 LIMIT = 900  # of waiting, for all tests

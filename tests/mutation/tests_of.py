@@ -6,8 +6,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Those with quick tests first.
 ROOMS = ("stats", "protocols", "attacks", "metrics", "artifacts", "methods")
 MODULES = [
-    *(str(path.relative_to(ROOT / "scripts/unlearning").with_suffix(""))
-      for room in ROOMS for path in sorted((ROOT / "scripts/unlearning" / room).rglob("*.py"))),
+    *(str(path.relative_to(ROOT / "unlearning_audit").with_suffix(""))
+      for room in ROOMS for path in sorted((ROOT / "unlearning_audit" / room).rglob("*.py"))),
     "bank/fitting", "workflow/nodes", "workflow/plan", "workflow/plan_external", "workflow/plan_models",
     "workflow/plan_scenario",
 ]  # fmt: skip
@@ -147,7 +147,7 @@ def tests_of(module: str) -> list[list[str]]:
     room, name = module.split("/")
     whole = TESTS.get(module, ELSE.get(room, ()))
     cases = () if name.startswith("_") else tuple(case for case in CASES.get(room, ()) if case not in whole)
-    whole += ("frozen",) if "frozen=True" in (ROOT / f"scripts/unlearning/{module}.py").read_text() else ()
+    whole += ("frozen",) if "frozen=True" in (ROOT / f"unlearning_audit/{module}.py").read_text() else ()
     whole += ("pages",) if room in OPTIONS and not name.startswith("_") else ()
     whole += ("declarations",) if room == "metrics" and not name.startswith("_") else ()
     runs = [files(whole), [*files(cases), "-k", name] if cases else []]

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
-
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings
 
 
 def another(options: type[Settings], chosen: dict[str, Any], field: str) -> Any:

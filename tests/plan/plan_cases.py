@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from unlearning.study import reading
-from unlearning.study.schema import STAGES
-from unlearning.workflow import plan
-from unlearning.workflow.nodes import CaseFiles, Node
+from unlearning_audit.study import reading
+from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow import plan
+from unlearning_audit.workflow.nodes import CaseFiles, Node
 
 #: What follows from each stage, where nothing is selected or imported.
 PIPELINE = ("data", "splits", "train", "unlearn", "relearn", "generate", "attack", "metrics", "comparisons")

@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 from plan_cases import BASE, BELOW, changed, method_of
-
-from unlearning.plugins import registry, source
+from unlearning_audit.plugins import registry, source
 
 #: Plans a study once as it is and once after each of some edits (file, old text, new text), all undone again.
 DRIVER = """
 import json, sys
 from pathlib import Path
-from unlearning.plugins import registry, source
-from unlearning.study import reading
-from unlearning.workflow import nodes, plan
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import nodes, plan
 
-assert source.SCRIPTS == Path(sys.argv[1]), source.SCRIPTS
+assert source.LIBRARY == Path(sys.argv[1]), source.LIBRARY
 config, edits = json.load(sys.stdin)
 
 def names():
@@ -29,7 +28,7 @@ def names():
 
 found = [names()]
 for file, old, new in edits:
-    path = source.SCRIPTS / file
+    path = source.LIBRARY / file
     text = path.read_text()
     assert old in text, f"{file}: {old}"
     path.write_text(text.replace(old, new, 1))
@@ -51,17 +50,19 @@ STATEMENT = "\n\nADDED = 1\n"
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of scripts/ that may be edited."""
-    return shutil.copytree(
-        source.SCRIPTS, tmp_path_factory.mktemp("code") / "scripts", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    """A copy of the scripts and the library that may be edited."""
+    tree = tmp_path_factory.mktemp("code")
+    for name in ("scripts", "unlearning_audit"):
+        shutil.copytree(source.LIBRARY / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tree
 
 
 def plans(copy: Path, *edits: tuple[str, str, str]) -> list[dict[str, set[str]]]:
     """Names by stage: at first, after each edit, and when all are undone. One process of its own."""
     run = subprocess.run(
         [sys.executable, "-c", DRIVER, copy], input=json.dumps([STUDY, edits]), capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+        env={**os.environ, "PYTHONPATH": f"{copy}:{copy / 'scripts'}", "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+        cwd=copy,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return [{stage: set(names) for stage, names in one.items()} for one in json.loads(run.stdout)]
@@ -69,7 +70,7 @@ def plans(copy: Path, *edits: tuple[str, str, str]) -> list[dict[str, set[str]]]
 
 def appended(*files: str) -> list[tuple[str, str, str]]:
     """An edit of each file that adds a statement at its end."""
-    texts = [(source.SCRIPTS / file).read_text() for file in files]
+    texts = [(source.LIBRARY / file).read_text() for file in files]
     return [(file, text, text + STATEMENT) for file, text in zip(files, texts, strict=True)]
 
 
@@ -85,16 +86,29 @@ def of_scenario(names, protocol):
 
 def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
     first = {
-        "data.py": "data", "unlearning/data/__init__.py": "data", "unlearning/data/_choices.py": "data",
-        "splits.py": "splits", "unlearning/protocols/__init__.py": "splits",
-        "train.py": "train", "unlearning/bank/bank.py": "train", "unlearning/bank/streams.py": "train",
-        "unlearning/bank/recipe.py": "train", "unlearning/models/__init__.py": "train",
-        "unlearn.py": "unlearn", "unlearning/methods/__init__.py": "unlearn",
-        "attack.py": "attack", "unlearning/adversary/scoring.py": "attack", "unlearning/attacks/__init__.py": "attack",
-        "comparisons.py": "comparisons", "unlearning/comparisons/verdicts.py": "comparisons",
-        "metrics.py": "metrics", "unlearning/metrics/accuracy.py": "metrics",
-        "job.py": "data", "unlearning/artifacts/files.py": "data", "unlearning/plugins/settings.py": "data",
-    }  # fmt: skip
+        "scripts/data.py": "data",
+        "unlearning_audit/data/__init__.py": "data",
+        "unlearning_audit/data/_choices.py": "data",
+        "scripts/splits.py": "splits",
+        "unlearning_audit/protocols/__init__.py": "splits",
+        "scripts/train.py": "train",
+        "unlearning_audit/bank/bank.py": "train",
+        "unlearning_audit/bank/streams.py": "train",
+        "unlearning_audit/bank/recipe.py": "train",
+        "unlearning_audit/models/__init__.py": "train",
+        "scripts/unlearn.py": "unlearn",
+        "unlearning_audit/methods/__init__.py": "unlearn",
+        "scripts/attack.py": "attack",
+        "unlearning_audit/adversary/scoring.py": "attack",
+        "unlearning_audit/attacks/__init__.py": "attack",
+        "scripts/comparisons.py": "comparisons",
+        "unlearning_audit/comparisons/verdicts.py": "comparisons",
+        "scripts/metrics.py": "metrics",
+        "unlearning_audit/metrics/accuracy.py": "metrics",
+        "scripts/job.py": "data",
+        "unlearning_audit/artifacts/files.py": "data",
+        "unlearning_audit/plugins/settings.py": "data",
+    }
     base, *after, restored = plans(copy, *appended(*first))
     assert restored == base
     for (file, stage), names in zip(first.items(), after, strict=True):
@@ -109,23 +123,23 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
 
 
 def test_code_that_makes_no_artifact_renames_nothing(copy):
-    files = ["unlearning/workflow/plan.py", "unlearning/study/schema.py", "unlearning/plugins/source.py",
-             "unlearning/metrics/blind.py",
-             "unlearning/data/cifar10.py", "unlearning/models/resnet18.py", "unlearning/methods/classic.py",
-             "unlearning/attacks/lira.py", "unlearning/workflow/forkserver.py", "collect.py", "report.py",
-             "unlearning/display/tables/grid.py"]  # fmt: skip
-    base, *after = plans(copy, *appended(*files))
+    modules = (
+        "workflow/plan workflow/forkserver study/schema plugins/source metrics/blind data/cifar10 models/resnet18 "
+        "methods/classic attacks/lira display/tables/grid"
+    )
+    files = [f"unlearning_audit/{module}.py" for module in modules.split()]
+    base, *after = plans(copy, *appended(*files, "scripts/collect.py", "scripts/report.py"))
     assert after == [base] * len(after)
 
 
 def test_statistics_are_not_part_of_training(copy):
-    base, after, _ = plans(copy, *appended("unlearning/stats/roc.py"))
+    base, after, _ = plans(copy, *appended("unlearning_audit/stats/roc.py"))
     assert gone(base, after) == {stage: base[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
     chosen = [name for name in STUDY["defaults"]["methods"] if name != "none"]
-    base, *after, _ = plans(copy, *appended(*(f"unlearning/methods/{name}.py" for name in chosen)))
+    base, *after, _ = plans(copy, *appended(*(f"unlearning_audit/methods/{name}.py" for name in chosen)))
     for name, names in zip(chosen, after, strict=True):
         expected = {
             stage: {n for n in base[stage] if method_of(n) == name} for stage in ("unlearn", "attack", "metrics")
@@ -136,17 +150,21 @@ def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
 
 
 def test_the_code_of_an_attack_scores_again(copy):
-    base, after, _ = plans(copy, *appended("unlearning/attacks/confidence.py"))
+    base, after, _ = plans(copy, *appended("unlearning_audit/attacks/confidence.py"))
     swap = of_scenario(base, "swap")
     assert gone(base, after) == {stage: swap[stage] for stage in ("attack", "metrics", "comparisons")}
 
 
 def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
-    files = {"unlearning/data/digits.py": ("swap", "data"), "unlearning/protocols/swap.py": ("swap", "splits"),
-             "unlearning/models/mlp.py": ("swap", "train"), "unlearning/metrics/swap.py": ("swap", "metrics"),
-             "unlearning/data/mnist.py": ("interclass_confusion", "data"),
-             "unlearning/models/cnn.py": ("interclass_confusion", "train"),
-             "unlearning/metrics/confusion.py": ("interclass_confusion", "metrics")}  # fmt: skip
+    files = {
+        "unlearning_audit/data/digits.py": ("swap", "data"),
+        "unlearning_audit/protocols/swap.py": ("swap", "splits"),
+        "unlearning_audit/models/mlp.py": ("swap", "train"),
+        "unlearning_audit/metrics/swap.py": ("swap", "metrics"),
+        "unlearning_audit/data/mnist.py": ("interclass_confusion", "data"),
+        "unlearning_audit/models/cnn.py": ("interclass_confusion", "train"),
+        "unlearning_audit/metrics/confusion.py": ("interclass_confusion", "metrics"),
+    }
     base, *after, _ = plans(copy, *appended(*files))
     for (file, (protocol, stage)), names in zip(files.items(), after, strict=True):
         own = of_scenario(base, protocol)
@@ -157,13 +175,13 @@ def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
 def test_comments_docstrings_and_layout_rename_nothing(copy):
     base, *after = plans(
         copy,
-        ("unlearning/bank/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
-        ("unlearning/bank/models.py", '"""Stacked models', '"""Models, stacked'),
-        ("unlearning/bank/bank.py", '"""N models of', '"""Some models of'),
-        ("unlearning/methods/salun.py", "import torch", "import torch  # a comment"),
-        ("job.py", '"""Run ``function``', '"""Call ``function``'),
-        ("unlearning/randomness/keyed.py", "(*parts: int | str) -> int:", "(\n    *parts: int | str,\n) -> int:"),
-        ("unlearning/metrics/accuracy.py", '"role=retain"', "'role=retain'"),
+        ("unlearning_audit/bank/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
+        ("unlearning_audit/bank/models.py", '"""Stacked models', '"""Models, stacked'),
+        ("unlearning_audit/bank/bank.py", '"""N models of', '"""Some models of'),
+        ("unlearning_audit/methods/salun.py", "import torch", "import torch  # a comment"),
+        ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
+        ("unlearning_audit/randomness/keyed.py", "(*parts: int | str) -> int:", "(\n    *parts: int | str,\n) -> int:"),
+        ("unlearning_audit/metrics/accuracy.py", '"majority_share", role="retain"', "'majority_share', role='retain'"),
     )  # fmt: skip
     assert after == [base] * len(after)
 
@@ -171,12 +189,12 @@ def test_comments_docstrings_and_layout_rename_nothing(copy):
 def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
     indented = [
         (
-            "unlearning/stats/roc.py",
+            "unlearning_audit/stats/roc.py",
             "import numpy as np\n",
             "import numpy as np\n\nTEXT = '''\n# no comment\n'''\n",
         ),
-        ("unlearning/randomness/keyed.py", '"\\x1f".join', '"\\x1e".join'),
-        ("unlearning/bank/optim.py", "self.lr_decay **", "self.lr_decay *"),
+        ("unlearning_audit/randomness/keyed.py", '"\\x1f".join', '"\\x1e".join'),
+        ("unlearning_audit/bank/optim.py", "self.lr_decay **", "self.lr_decay *"),
     ]
     base, *after, _ = plans(copy, *indented)
     assert all(names["metrics"].isdisjoint(base["metrics"]) for names in after)
@@ -184,13 +202,18 @@ def test_what_code_does_renames_even_where_it_looks_like_layout(copy):
 
 def test_no_file_of_the_library_imports_in_a_way_that_the_digest_does_not_follow():
     """Relative imports, and names put together at run time, would be missed."""
-    for path in source.SCRIPTS.rglob("*.py"):
+    for path in [*source.SCRIPTS.glob("*.py"), *registry.LIBRARY.rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative import"
             called = ast.unparse(node.func).split(".")[-1] if isinstance(node, ast.Call) else ""
             # Plug-ins are part of a digest by name, and so is the module that draws a kind of figure.
             # The server of forks makes nothing.
-            known = path.name in ("registry.py", "forks.py") or path == source.SCRIPTS / "figures.py"
+            known = path.name in ("registry.py", "forks.py") or path in (
+                source.SCRIPTS / "figures.py",
+                registry.LIBRARY / "__init__.py",
+                # Looks up names in a user's file, whose imports are in its own digest.
+                registry.LIBRARY / "methods" / "_published.py",
+            )
             assert known or called not in ("__import__", "import_module", "exec", "run_module"), f"{path}: {called}"
 
 
@@ -199,16 +222,16 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
     code = (
         "import sys, importlib\n"
         "from pathlib import Path\n"
-        "from unlearning.plugins import registry\n"
+        "from unlearning_audit.plugins import registry\n"
         "importlib.import_module(sys.argv[1])\n"
-        "files = [registry.LIBRARY.parent / f'{sys.argv[1]}.py']\n"
+        "files = [registry.LIBRARY.parent / 'scripts' / f'{sys.argv[1]}.py']\n"
         "for kind, name in (one.split('.') for one in sys.argv[2:]):\n"
         "    registry.load(kind, name)\n"
         "    files.append(registry.source_file(kind, name))\n"
         "ours = {Path(m.__file__) for m in list(sys.modules.values()) if getattr(m, '__file__', None)}\n"
-        "from unlearning.plugins import source\n"
-        "ours = {path for path in ours if path.is_relative_to(source.SCRIPTS)}\n"
-        "records = {source.SCRIPTS / 'unlearning' / 'plugins' / 'declarations.py'}\n"
+        "from unlearning_audit.plugins import source\n"
+        "ours = {p for p in ours if p.is_relative_to(registry.LIBRARY) or p.is_relative_to(source.SCRIPTS)}\n"
+        "records = {registry.LIBRARY / 'plugins' / 'declarations.py'}\n"
         "found = set(source.modules(*files))\n"
         "here = Path(registry.__file__)\n"  # this program's own import, where the script does without
         "beside = set() if here in found else set(source.modules(here)) | {here}\n"
@@ -222,6 +245,6 @@ def test_the_digest_of_a_stage_covers_every_module_of_ours_that_its_script_impor
     for script, names in chosen.items():
         run = subprocess.run(
             [sys.executable, "-c", code, script, *names], capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, "PYTHONPATH": f"{copy}:{copy / 'scripts'}", "PYTHONDONTWRITEBYTECODE": "1"},
         )  # fmt: skip
         assert (run.stdout, run.returncode) == ("[]\n", 0), f"{script}: {run.stdout} {run.stderr}"

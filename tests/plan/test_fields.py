@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from plan_cases import BASE, changed, everything_from, planned, rebuilt
-
-from unlearning.bank import recipe
-from unlearning.study import schema
-from unlearning.study.schema import STAGES
+from unlearning_audit.bank import recipe
+from unlearning_audit.study import schema
+from unlearning_audit.study.schema import STAGES
 
 MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestones": [1]}
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
@@ -35,8 +34,9 @@ ROWS = [
     ("batch", {}, {"batch": 4}, OTHER_BATCHES),
     ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
     ("margins", {}, {"margins": {"advantage": 0.1}}, VERDICTS),
+    ("looks", {}, {"looks": [4, 8]}, VERDICTS),
     *(
-        (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.1}, VERDICTS)
+        (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.12}, VERDICTS)
         for name, value in schema.Margins().model_dump().items()
     ),
     ("keep", {}, {"keep": "logits"}, NOTHING),
@@ -52,7 +52,7 @@ ROWS = [
     ("tables.scenarios", PART, {"tables/quality/scenarios": ["part"]}, NOTHING),
     ("tables.columns", {"scenarios/main/vary": {"recipe.lr": [0.1]}}, {"tables/quality/columns": "lr"}, NOTHING),
     ("tables.attack", {}, {"tables/quality/attack": "extended"}, NOTHING),
-    ("tables.setting", {}, {"tables/quality/setting": "pair=1"}, NOTHING),
+    ("tables.where", {}, {"tables/quality/where": {"pair": 1}}, NOTHING),
     ("tables.layout", {}, {"tables/quality/layout": "long"}, NOTHING),
     ("tables.footer", {}, {"tables/quality/footer": ["accuracy"]}, NOTHING),
     ("tables.published", {}, {"tables/quality/published": "000/1"}, NOTHING),
@@ -97,6 +97,7 @@ ROWS = [
     ("recipe.augment", {}, {"defaults/recipe/augment": "crop_flip"}, "train"),
     ("recipe.record_updates", {}, {"defaults/recipe/record_updates": True}, "train"),
     ("recipe.precision", {}, {"defaults/recipe/precision": "bfloat16"}, "train"),
+    ("recipe.class_weights", {}, {"defaults/recipe/class_weights": "balanced"}, "train"),
     ("recipe.dp", {}, PRIVATE, "train"),
     ("recipe.dp", {}, {"defaults/recipe/dp": {"epsilon": float("inf")}}, NOTHING),
     ("recipe.dp.epsilon", PRIVATE, {"defaults/recipe/dp/epsilon": 4.0}, "train"),

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from plan_cases import BASE, changed
-
-from unlearning.artifacts.files import write_spec
-from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 FOUR = changed(BASE, {"batch": 12})
 PAIRS = "defaults/protocol/pairs"

@@ -2,10 +2,9 @@
 
 import pytest
 from plan_cases import BASE, changed
-
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
-from unlearning.workflow import plan
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan
 
 
 def made(**edits):
@@ -37,8 +36,8 @@ def test_the_limit_can_be_raised_and_is_meant_for_the_whole_study():
         made(limit=small, scenarios__again={"data": {"label_noise": 0.1}})
 
 
-PROTOCOL = """from unlearning.plugins.declarations import Protocol
-from unlearning.plugins.settings import Settings
+PROTOCOL = """from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
 
 PROTOCOL = Protocol()
 

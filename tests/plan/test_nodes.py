@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from plan_cases import BASE, case, changed, inputs, label, labels, metrics, planned, read
-
-from unlearning.study.schema import PAPER_SET, STAGES
-from unlearning.workflow import nodes
+from unlearning_audit.study.schema import PAPER_SET, STAGES
+from unlearning_audit.workflow import nodes
 
 STUDY = changed(BASE, {
     "defaults/protocol/pairs": 3, "defaults/data/size": 400, "defaults/attacks": {"random": {}},
@@ -59,7 +58,7 @@ def test_settings_are_what_a_stage_is_told(plan):
     assert all(
         {**train.settings, "method": one["method"], "method_options": one["method_options"]} == one for one in made
     )
-    steps = metrics(plan, "none").settings["metrics"]["relearn"]["steps"]
+    steps = metrics(plan, "none").settings["metrics"]["relearn"]["options"]["steps"]
     for node in plan.nodes["relearn"].values():
         assert node.settings == {**{k: train.settings[k] for k in ("model", "options", "recipe")}, "steps": steps}
     attack = next(iter(plan.nodes["attack"].values())).settings

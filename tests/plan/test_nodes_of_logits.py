@@ -28,7 +28,16 @@ def test_logits_from_elsewhere_are_imported_by_the_part_they_play(logits):
     }  # fmt: skip
     node = metrics(made, "one")
     assert node.settings["populations"][:2] == ["target", "shadow"]
-    assert set(node.settings) == {"metrics", "options", "paper_set", "populations", "bootstrap", "seed"}
+    assert set(node.settings) == {
+        "metrics",
+        "options",
+        "paper_set",
+        "adaptive_set",
+        "populations",
+        "design",
+        "bootstrap",
+        "seed",
+    }
     assert list(node.settings["metrics"]) == ["external"]
     assert "external" not in node.settings["options"]
     assert (node.settings["bootstrap"], node.settings["seed"]) == (1000, 0)

@@ -6,10 +6,9 @@ import subprocess
 import sys
 
 import yaml
-
-from unlearning.plugins import source
-from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning_audit.plugins import source
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 ROOT = source.SCRIPTS.parent
 # external.yaml is a template that waits for a user's folder.
@@ -19,8 +18,8 @@ HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.sta
 #: Plans each study that it is given; a line for each.
 CODE = """
 import json, sys
-from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 studies, heavy = json.loads(sys.argv[1])
 for path in studies:
     made = plan.make(reading.read(*reading.load([path])))

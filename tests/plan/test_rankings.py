@@ -2,9 +2,8 @@
 
 import pytest
 from plan_cases import BASE, changed
-
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from plan_cases import BASE, changed, planned, rebuilt
 from safetensors.numpy import load_file
+from unlearning_audit.artifacts.arrays import Membership
 
 import data as data_script
 import splits as splits_script
 import train as train_script
 import unlearn as unlearn_script
-from unlearning.artifacts.arrays import Membership
 
 SEQUENCE = changed(BASE, {"defaults/protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "requests": 3}})
 
@@ -65,7 +65,7 @@ def test_what_a_sequence_does_not_allow_is_said(sentence):
 
 COUNTING = '''
 """Add the number of samples to forget to every weight, and 1000 times that of samples to keep."""
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -14,9 +14,8 @@ from snakemake.dag import ScriptProcessor
 from snakemake.iocontainers import AttributeGuard, Namedlist
 from snakemake.jobs import Job
 from snakemake.settings.enums import Quietness
-
-from unlearning.plugins import source
-from unlearning.workflow import snakemake_plan_changes
+from unlearning_audit.plugins import source
+from unlearning_audit.workflow import snakemake_plan_changes
 
 #: Plans a study and prints its graph: every job with all that it is given and the files that it reads of others, and
 #: how many of its edges are kept once, and how many objects stand for how many files that scores and metrics read.
@@ -25,7 +24,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from snakemake import cli
 from snakemake.dag import DAG
-from unlearning.workflow import snakemake_changes
+from unlearning_audit.workflow import snakemake_changes
 
 if sys.argv[2] == "plain":
     snakemake_changes.checked = lambda: False

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-
-from unlearning.study import reading
-from unlearning.workflow import plan
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 ROOT = Path(__file__).parents[2]
 TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")

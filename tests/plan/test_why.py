@@ -6,9 +6,9 @@ import sys
 import pytest
 import yaml
 from plan_cases import BASE, changed
+from unlearning_audit.plugins import registry, source
 
 import why
-from unlearning.plugins import source
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only(told):
 
 def test_the_code_of_a_commit_is_compared(tmp_path):
     copy = tmp_path / "project"
-    for command in (["git", "init", "-q", copy], ["cp", "-r", source.SCRIPTS, copy]):
+    for command in (["git", "init", "-q", copy], ["cp", "-r", source.SCRIPTS, registry.LIBRARY, copy]):
         subprocess.run(command, check=True)
     git = ["git", "-C", copy, "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for command in (["add", "."], ["commit", "-qm", "old"]):

@@ -107,13 +107,17 @@ class Cluster:
         self._launch("munged", "--foreground", "--force", f"--socket={self.root}/munge.socket", *paths)
         self.until(lambda: (self.root / "munge.socket").exists(), "munge answers")
         self.start_controller()
-        self._launch("slurmd", "-D", "-N", self.host)
-        self.until(lambda: "idle" in self.call("sinfo", "-h", "-o", "%T", check=False), "the node is idle")
+        self.start_node()
+        self.until(self.node_is_idle, "the node is idle")
 
     def start_controller(self) -> None:
         """Start slurmctld where it was stopped, with the jobs it knew."""
         self._launch("slurmctld", "-D")
         self.until(lambda: "UP" in self.call("scontrol", "ping", check=False), "the controller answers")
+
+    def start_node(self) -> None:
+        """Start slurmd, which knows of no job but by the steps that it finds."""
+        self._launch("slurmd", "-D", "-N", self.host)
 
     def kill_controller(self) -> None:
         """End slurmctld as a crash does."""
@@ -148,18 +152,62 @@ class Cluster:
     def jobs(self) -> list[dict[str, str]]:
         """All jobs since the start, oldest first, by the fields of ``scontrol show job``."""
         lines = self.call("scontrol", "show", "job", "--oneliner", "--details", check=False).splitlines()
-        found = [dict(re.findall(r"(\w+(?:/\w+)?)=(\S*)", line)) for line in lines if "JobId=" in line]
-        return sorted(found, key=lambda job: int(job["JobId"]))
+        jobs = [dict(re.findall(r"(\w+(?:/\w+)?)=(\S*)", line)) for line in lines if "JobId=" in line]
+        return sorted(jobs, key=lambda job: int(job["JobId"]))
 
     def devices(self) -> dict[str, str]:
         """Job → CUDA_VISIBLE_DEVICES as its tasks found it, "" if there was none."""
         return dict(line.partition(" ")[::2] for line in (self.root / "devices").read_text().splitlines())
 
     def steps(self, job: str) -> list[str]:
-        """Numbers of the processes by which the node watches over a job's steps. While one lives, SLURM refuses to
-        start the job there again, and drains the node."""
-        found = subprocess.run(["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True, text=True, check=False)
-        return found.stdout.split()
+        """What is left of a job's steps on the node: sockets by which slurmd knows them, and their processes.
+
+        While slurmd knows one, it refuses to start the job again and the controller drains the node.
+        """
+        sockets = [path.name for path in (self.root / "spool").glob(f"*_{job}.*")]
+        search = subprocess.run(
+            ["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True, text=True, check=False
+        )
+        assert search.returncode in (0, 1), search.stderr  # 1: no process
+        return sockets + search.stdout.split()
+
+    def take_node_down(self, job: str) -> None:
+        """Take the node away from a running job, which then waits in the queue; held, for see `bring_node_back`."""
+        self.call("scontrol", "update", f"NodeName={self.host}", "State=DOWN", "Reason=test")
+        self.until(lambda: self.state(job)[0] == "PENDING", "the job has lost its node")
+        self.call("scontrol", "hold", job)
+
+    def bring_node_back(self, job: str) -> None:
+        """Start the node anew and let a held job run there again.
+
+        slurmd remembers a job until it has cleared up after it, seconds after the last step has ended, and refuses to
+        start it again meanwhile; the controller, which forgets the steps of a node that is down, then drains the node.
+        So slurmd is started anew, as when a node comes back, and the job is let go when controller and node agree that
+        the node is idle: "IDLE" without a flag or a star is said only of a node that has answered since.
+        """
+        self.until(lambda: not self.steps(job), "the node has ended what was left of the job")
+        self.daemons["slurmd"].kill()
+        self.daemons["slurmd"].wait()
+        self.start_node()
+        self.call("scontrol", "update", f"NodeName={self.host}", "State=RESUME")
+        self.until(lambda: self.node_is_idle() and not self.steps(job), "the node is idle")
+        self.call("scontrol", "release", job)
+
+    def node_is_idle(self) -> bool:
+        """Whether the node answers, nothing runs or ends there, and the controller knows of no step."""
+        shown = self.call("scontrol", "show", "node", self.host, "--oneliner", check=False)
+        steps = self.call("scontrol", "show", "step", "--oneliner", check=False)
+        return re.findall(r"\bState=(\S+)", shown) == ["IDLE"] and "StepId=" not in steps
+
+    def job(self, number: str) -> dict[str, str]:
+        """What the controller says of a job, by the fields of ``scontrol show job``."""
+        (job,) = (job for job in self.jobs() if job["JobId"] == number)
+        return job
+
+    def state(self, number: str) -> tuple[str, str]:
+        """(state, restarts) of a job."""
+        job = self.job(number)
+        return job["JobState"], job["Restarts"]
 
     def until(self, condition, what: str, seconds: float = PATIENCE) -> None:
         """Wait for something to come true; fail the test if it does not."""
@@ -186,6 +234,6 @@ def _executable(path: Path, command: str) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

@@ -21,9 +21,9 @@ PATIENT = '''"""Fine-tune, once a file called hold has gone."""
 import time
 from pathlib import Path
 
-from unlearning.bank.bank import Bank
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.streams import Rows, Stream
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
 
 
 class Options(Optimiser):
@@ -100,9 +100,9 @@ def at_work(place: Workplace, cluster: Cluster, run: subprocess.Popen) -> dict[s
     """The newest job, once the method is at work, which ends when the file ``hold`` is removed."""
     begun = place.folder / "begun"
     cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work")
-    found = [job for job in cluster.jobs() if job["JobState"] == "RUNNING"]
-    assert found, cluster.jobs()[-1]
-    return found[-1]
+    running = [job for job in cluster.jobs() if job["JobState"] == "RUNNING"]
+    assert running, cluster.jobs()[-1]
+    return running[-1]
 
 
 def test_a_submitted_study_outlives_the_controller_ends_as_a_local_one_and_asks_for_what_it_needs(
@@ -145,17 +145,6 @@ def unfinished(local, tmp_path) -> Workplace:
     return place
 
 
-def known(cluster: Cluster, job: str) -> dict[str, str]:
-    """What the controller knows of a job."""
-    (found,) = (one for one in cluster.jobs() if one["JobId"] == job)
-    return found
-
-
-def state(cluster: Cluster, job: str) -> tuple[str, str]:
-    """(state, restarts) of a job."""
-    return known(cluster, job)["JobState"], known(cluster, job)["Restarts"]
-
-
 def history(cluster: Cluster, first: str) -> list[tuple[str, str]]:
     """(stage, state) of all jobs from ``first`` on."""
     return [(stage(job), job["JobState"]) for job in cluster.jobs() if int(job["JobId"]) >= int(first)]
@@ -174,13 +163,11 @@ def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time_and_then_o
         assert len(slurm.jobs()) == before + 1
         (unfinished.folder / "begun").unlink()
         slurm.call("scancel", first)
-        slurm.until(lambda: state(slurm, first)[0] == "CANCELLED", "the job is cancelled")
+        slurm.until(lambda: slurm.state(first)[0] == "CANCELLED", "the job is cancelled")
         again = at_work(unfinished, slurm, run)["JobId"]
-        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=DOWN", "Reason=test")
-        slurm.until(lambda: state(slurm, again)[0] != "RUNNING", "the job has lost its node")
-        slurm.until(lambda: not slurm.steps(again), "the node has ended what was left of the job")
-        slurm.call("scontrol", "update", f"NodeName={slurm.host}", "State=RESUME")
-        slurm.until(lambda: state(slurm, again) == ("RUNNING", "1"), "the job runs again")
+        slurm.take_node_down(again)
+        slurm.bring_node_back(again)
+        slurm.until(lambda: slurm.state(again) == ("RUNNING", "1"), "the job runs again")
         hold.unlink()
     assert unfinished.contents() == local.contents()
     assert history(slurm, first) == [
@@ -188,4 +175,4 @@ def test_a_cancelled_job_is_submitted_again_with_more_memory_and_time_and_then_o
         ("rule_comparisons", "COMPLETED"),
     ]  # fmt: skip
     assert int(again) > int(first)
-    assert asked(known(slurm, again)) == ("gpu", 1, 2 * 8000, 2 * 240)
+    assert asked(slurm.job(again)) == ("gpu", 1, 2 * 8000, 2 * 240)

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-
-from unlearning.stats import paired
+from unlearning_audit.stats import paired
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Order, Rows
-from unlearning.plugins import registry
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Order, Rows
+from unlearning_audit.plugins import registry
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
 SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]

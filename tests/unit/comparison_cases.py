@@ -1,14 +1,14 @@
 """Scenarios of known truth: what attacks say of forgotten and of held-out samples is drawn with known probabilities."""
 
 import numpy as np
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.comparisons import verdicts
+from unlearning_audit.metrics import accuracy, swap
+from unlearning_audit.stats import crossed
+from unlearning_audit.study.schema import Margins
 
 from swap_games import layout
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.comparisons import verdicts
-from unlearning.metrics import accuracy, swap
-from unlearning.stats import crossed
-from unlearning.study.schema import Margins
 
 MARGINS = Margins().model_dump()
 NEVER = 0.3  # how often an attack says yes to samples that were never seen

@@ -1,8 +1,7 @@
 """A source whose rows say which they are."""
 
 import numpy as np
-
-from unlearning.data import Source
+from unlearning_audit.data import Source
 
 
 def source(n=1000, classes=10, test=200, seed=0) -> Source:

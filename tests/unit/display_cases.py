@@ -2,6 +2,8 @@
 
 import math
 
+from unlearning_audit.artifacts.rows import Failure, Record, Row
+
 NAN = math.nan
 REASON = "results/unlearn/x/logits.npz: field 'logits' has 12 values that are NaN or infinite"
 
@@ -19,23 +21,17 @@ def case(scenario, method, axes=None, protocol="swap", **facts):
     }
 
 
-def row(of, metric, value, low=NAN, high=NAN, attack="", setting="", n=320, note=""):
-    return {
-        "study": "s",
-        **{name: of[name] for name in ("scenario", "protocol", "method")},
-        "attack": attack,
-        "metric": metric,
-        "setting": ";".join(filter(None, (of["setting"], setting))),
-        "value": value,
-        "ci_low": low,
-        "ci_high": high,
-        "n": n,
-        "note": note,
-    }
+def row(of, metric, value, low=NAN, high=NAN, attack="", n=320, note="", **place):
+    numbers = Row(metric, value, low, high, n, note, attack, **place)
+    return Record(of["scenario"], of["protocol"], of["method"], of["axes"], numbers)
 
 
-def q(of, value, half=0.03, attack="paper", setting=""):
-    return row(of, "q", value, value - half, min(value + half, 1.0), attack, setting)
+def failed(of, kind, name, sentence):
+    return Record(of["scenario"], of["protocol"], of["method"], of["axes"], Failure(kind, name, sentence))
+
+
+def q(of, value, half=0.03, attack="adaptive", **place):
+    return row(of, "q", value, value - half, min(value + half, 1.0), attack, **place)
 
 
 def study():
@@ -46,24 +42,24 @@ def study():
         one = case("plain", name)
         cases.append(one)
         rows += [q(one, value), q(one, value - 0.02, attack="extended")]
-        rows += [q(one, value + d, setting=f"pair={i}") for i, d in enumerate((-0.01, 0.0, 0.01))]
-        rows.append(row(one, "accuracy", 0.875, 0.85, 0.9, setting="role=test"))
+        rows += [q(one, value + d, pair=i) for i, d in enumerate((-0.01, 0.0, 0.01))]
+        rows.append(row(one, "accuracy", 0.875, 0.85, 0.9, role="test"))
     rows.append(row(cases[4], "unchanged", 1.0, n=2))
     cases.append(case("plain", "neggrad"))
-    rows.append(row(cases[-1], "failed", NAN, n=0, note=REASON))
+    rows.append(failed(cases[-1], "diverged", "", REASON))
     for epsilon, shift in (("8", 0.3), ("inf", 0.0)):
         privacy = {"epsilon": float(epsilon), "delta": 1e-5} if epsilon == "8" else {"epsilon": "inf"}
         for name, value in (("none", 0.6), ("retrain", 0.99), ("fisher", 0.709)):
             one = case("budget", name, {"epsilon": epsilon}, **privacy)
             cases.append(one)
-            rows += [q(one, min(value + shift, 1.0)), row(one, "accuracy", 0.5, 0.4, 0.6, setting="role=test")]
+            rows += [q(one, min(value + shift, 1.0)), row(one, "accuracy", 0.5, 0.4, 0.6, role="test")]
     return cases, rows
 
 
 def wish(**changes):
     """The fields of a table."""
     fields = {"title": "A table", "metric": "q", "scenarios": ["plain"], "columns": "scenario", "layout": "wide",
-              "attack": "", "setting": "", "footer": [], "published": None}  # fmt: skip
+              "attack": "", "where": {}, "footer": [], "published": None}  # fmt: skip
     return fields | changes
 
 

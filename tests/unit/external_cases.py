@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import numpy as np
+from unlearning_audit.artifacts import external, rows
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import nodes, plan
 
 import attack
 import external as external_script
 import metrics
-from unlearning.artifacts import external, tables
-from unlearning.artifacts.files import write_spec
-from unlearning.study import reading
-from unlearning.workflow import nodes, plan
+from row_places import about
 
 CLASSES = 4
 
@@ -109,7 +111,7 @@ def run(found: plan.Plan, *methods: str) -> dict[str, list[dict]]:
     cases = [case for case in found.cases if case.method in (methods or [c.method for c in found.cases])]
     for case in cases:
         build(maker[case.metrics], maker)
-    return {case.method: tables.read_rows(case.metrics) for case in cases}
+    return {case.method: rows.read(case.metrics) for case in cases}
 
 
 def build(node: nodes.Node, maker: dict[str, nodes.Node]) -> None:
@@ -126,16 +128,20 @@ def build(node: nodes.Node, maker: dict[str, nodes.Node]) -> None:
 
 def number(rows, metric, attack="", setting=""):
     """The row's value; raises unless there is exactly one such row (``setting`` None: of any setting)."""
-    return _row(rows, metric, attack, setting)["value"]
+    return _row(rows, metric, attack, setting).value
 
 
 def reason(rows, metric, attack="", setting=""):
     """Why there is no value."""
     row = _row(rows, metric, attack, setting)
-    assert np.isnan(row["value"])
-    return row["note"]
+    assert np.isnan(row.value)
+    return row.note
 
 
 def _row(rows, metric, attack, setting):
-    (row,) = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and setting in (None, r["setting"])]
+    (row,) = [
+        r
+        for r in rows
+        if isinstance(r, Row) and (r.metric, r.attack) == (metric, attack) and setting in (None, about(r))
+    ]
     return row

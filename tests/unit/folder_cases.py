@@ -4,15 +4,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts.arrays import Membership
 
 from held_answers import Held
-from unlearning.adversary.external_case import ExternalCase
-from unlearning.artifacts.arrays import Membership
 
 Y = np.tile([0, 1, 2], 5)
 PART = (np.arange(15) >= 12).astype(np.uint8)
 SETTINGS = {
-    "metrics": {"external": {"fpr": [0.25]}}, "seed": 0, "bootstrap": 50, "paper_set": ["a"],
+    "design": "given",
+    "metrics": {"external": {"fpr": [0.25]}}, "seed": 0, "bootstrap": 50, "paper_set": ["a"], "adaptive_set": ["a"],
     "options": {"competition": {"groups": 3}, "ruli": {}, "one_run": {}},
 }  # fmt: skip
 

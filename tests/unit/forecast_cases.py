@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 import data as data_script
-from unlearning.study import reading
-from unlearning.workflow import plan
 
 
 def planned(scenarios: dict, **defaults) -> plan.Plan:

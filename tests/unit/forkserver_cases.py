@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from unlearning.workflow import forkserver
+from unlearning_audit.workflow import forkserver
 
 #: Of tests that need a server.
 on_linux = pytest.mark.skipif(
@@ -21,7 +20,7 @@ import json, os, sys, time
 sys.path.append({str(forkserver.SCRIPTS)!r})
 from types import SimpleNamespace
 from snakemake.script import PythonScript
-from unlearning.workflow import forkserver, snakemake_changes
+from unlearning_audit.workflow import forkserver, snakemake_changes
 
 def script(name, **changed):
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
@@ -43,8 +42,8 @@ for name, module in READY:
             time.sleep(0.05)
 print(forkserver._server.pid, flush=True)
 """
-LIGHT = [("ready.py", "unlearning.adversary.scoring")]
-READY = [*LIGHT, ("ready.train.py", "unlearning.workflow.open_bank")]
+LIGHT = [("ready.py", "unlearning_audit.adversary.scoring")]
+READY = [*LIGHT, ("ready.train.py", "unlearning_audit.workflow.open_bank")]
 
 #: What a run with one server does that many tests use: it is told where and what, line by line.
 FURTHER = """

@@ -1,13 +1,12 @@
 """Logits in memory that are asked as those in files are."""
 
 import numpy as np
-
-from unlearning import stats
-from unlearning.stats import rates
+from unlearning_audit import stats
+from unlearning_audit.stats import rates
 
 
 class Held:
-    """Answers the questions of `unlearning.adversary.answers.Answers` from ``logits`` [models, samples, classes]."""
+    """Answers what `unlearning_audit.adversary.answers.Answers` does, from ``logits`` [models, samples, classes]."""
 
     def __init__(self, logits: np.ndarray) -> None:
         self.logits = logits

@@ -1,15 +1,21 @@
 """Tables of metrics whose worth is known."""
 
-from unlearning.comparisons import compared, meta
-from unlearning.display import naming
+from dataclasses import replace
+
+from unlearning_audit.artifacts.rows import Record, Row
+from unlearning_audit.comparisons import compared, meta
+from unlearning_audit.display import naming
 
 
-def rows(values, *, metric="q", attack="paper", scenario="noisy", setting="", half=0.01):
+def rows(values, *, metric="q", attack="adaptive", scenario="noisy", axes=None, half=0.01, **place):
     return [
-        {"scenario": scenario, "method": m, "attack": attack, "metric": metric, "setting": setting, "value": v,
-         "ci_low": v - half, "ci_high": v + half, "n": 100, "note": ""}
+        Record(scenario, "swap", m, axes or {}, Row(metric, v, v - half, v + half, 100, "", attack, **place))
         for m, v in values.items()
-    ]  # fmt: skip
+    ]
+
+
+def changed(record, **fields):
+    return replace(record, row=replace(record.row, **fields))
 
 
 def evaluated(table, **how):
@@ -26,10 +32,10 @@ def several():
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8})
     table += rows({"retrain": 0.9, "none": 0.1, "a": 0.4}, metric="forgetting_quality_over_null", attack="")
     for pair in range(3):
-        table += rows({"retrain": 0.99, "none": 0.6, "a": 0.8}, setting=f"pair={pair}")
+        table += rows({"retrain": 0.99, "none": 0.6, "a": 0.8}, pair=pair)
     for budget, value in ((0.5, 0.9), (8, 0.8), ("inf", 0.6)):
         values = {"none": value, "a": value + 0.01, "retrain": 1.0}
-        table += rows(values, scenario="budget", setting=f"epsilon={budget}")
+        table += rows(values, scenario="budget", axes={"epsilon": str(budget)})
     table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
     table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
     return evaluated(table, made={"noisy": compared.Made("swap", 3, 3, 1, 1)})

@@ -2,11 +2,10 @@
 
 import numpy as np
 import torch
-
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
-from unlearning.models import cnn, mlp
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.models import cnn, mlp
 
 
 def perceptron():

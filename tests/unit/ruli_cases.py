@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-
-from unlearning.adversary.case import Case
-from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.artifacts.selection import Selection
-from unlearning.protocols import ruli
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.protocols import ruli
 
 SAMPLES, TEST = 700, 100
 #: Mean phi of models that were trained on a sample, and of those that never saw it.
@@ -77,4 +76,4 @@ class Folder:
 
 def covers(row: dict, truth: float, width: float) -> bool:
     """Whether the interval holds the truth and says something."""
-    return row["ci_low"] <= truth <= row["ci_high"] and row["ci_high"] - row["ci_low"] < width
+    return row.ci_low <= truth <= row.ci_high and row.ci_high - row.ci_low < width

@@ -3,9 +3,8 @@
 import re
 
 import pytest
-
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
 JARGON = re.compile(r"[Ii]nput|valid (integer|number|string)|to parse|pydantic|https?:|Traceback|NoneType|dict|tuple")
 

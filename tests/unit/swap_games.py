@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
-
-from unlearning.metrics import _game
-from unlearning.stats import crossed as _crossed
+from unlearning_audit.metrics import _game
+from unlearning_audit.stats import crossed as _crossed
 
 
 def layout(rng, *, samples, pairs, k, models, swapped=True):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.metrics import accuracy
+from unlearning_audit.stats import crossed, rates
 
-from unlearning.metrics import accuracy
-from unlearning.stats import crossed, rates
+from row_places import about
 
 
 def logits_of(guess, classes=4):
@@ -14,7 +15,7 @@ def logits_of(guess, classes=4):
 
 
 def by_role(rows, metric="accuracy"):
-    return {row["setting"].removeprefix("role="): row for row in rows if row["metric"] == metric}
+    return {about(row).removeprefix("role="): row for row in rows if row.metric == metric}
 
 
 def example():
@@ -32,15 +33,15 @@ def test_accuracy_of_each_role_by_hand():
     given, test = example()
     rows = by_role(accuracy.evaluate(**given, test=test))
     assert list(rows) == ["retain", "forget", "heldout", "test"]
-    assert {name: row["value"] for name, row in rows.items()} == {
+    assert {name: row.value for name, row in rows.items()} == {
         "retain": 0.75,  # 2 of 2, 1 of 2
         "forget": 0.75,  # 1 of 2, 2 of 2
         "heldout": 0.25,  # 1 of 2, 0 of 2
         "test": 0.75,  # 2 of 2, 1 of 2
     }
-    assert {name: row["n"] for name, row in rows.items()} == {"retain": 2, "forget": 4, "heldout": 4, "test": 2}
+    assert {name: row.n for name, row in rows.items()} == {"retain": 2, "forget": 4, "heldout": 4, "test": 2}
     for row in rows.values():
-        assert 0 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+        assert 0 <= row.ci_low <= row.value <= row.ci_high <= 1
 
 
 def test_labels_that_models_were_trained_with_count_but_test_labels_are_true():
@@ -49,9 +50,9 @@ def test_labels_that_models_were_trained_with_count_but_test_labels_are_true():
     y[0, 3] = 0  # the first model was taught another label for a sample that it then forgot
     y[:, 6:] = 0
     rows = by_role(accuracy.evaluate(**{**given, "y": y}, test=test, test_y=given["y"]))
-    assert rows["forget"]["value"] == 1.0
-    assert rows["test"]["value"] == 0.75
-    assert by_role(accuracy.evaluate(**{**given, "y": y}, test=test))["test"]["value"] == 0.25
+    assert rows["forget"].value == 1.0
+    assert rows["test"].value == 0.75
+    assert by_role(accuracy.evaluate(**{**given, "y": y}, test=test))["test"].value == 0.25
 
 
 def test_models_count_the_same_whatever_the_size_of_their_sets():
@@ -61,7 +62,7 @@ def test_models_count_the_same_whatever_the_size_of_their_sets():
         logits=logits_of(np.zeros((2, 6), int)), y=np.array([1, 0, 0, 0, 0, 0]), train=train, forget=nothing,
         heldout=nothing, split=np.array([0, 1]), block=np.zeros(2, int),
     )  # fmt: skip
-    assert by_role(rows)["retain"]["value"] == pytest.approx((5 / 6 + 0) / 2)
+    assert by_role(rows)["retain"].value == pytest.approx((5 / 6 + 0) / 2)
 
 
 def test_models_count_the_same_whatever_the_size_of_their_split():
@@ -76,12 +77,12 @@ def test_roles_that_nobody_has_are_empty_with_a_reason():
     given["heldout"] = np.zeros_like(given["heldout"])
     rows = by_role(accuracy.evaluate(**given))
     assert "test" not in rows
-    assert np.isnan([rows["heldout"][key] for key in ("value", "ci_low", "ci_high")]).all()
-    assert (rows["heldout"]["n"], rows["heldout"]["note"]) == (0, "no model has samples in this role")
+    assert np.isnan([getattr(rows["heldout"], key) for key in ("value", "ci_low", "ci_high")]).all()
+    assert (rows["heldout"].n, rows["heldout"].note) == (0, "no model has samples in this role")
     given["forget"][0] = False
     rows = by_role(accuracy.evaluate(**given))
-    assert rows["forget"]["value"] == 1.0
-    assert rows["forget"]["note"].startswith("1 of 2 models have no samples")
+    assert rows["forget"].value == 1.0
+    assert rows["forget"].note.startswith("1 of 2 models have no samples")
 
 
 def test_a_model_that_gives_no_numbers_is_never_right():
@@ -110,7 +111,7 @@ def test_one_model_says_what_its_interval_lacks():
     given, test = example()
     one = {name: value if name == "y" else value[:1] for name, value in given.items()}
     rows = by_role(accuracy.evaluate(**one, test=test))
-    assert all(row["note"] == crossed.ONE_MODEL for row in rows.values())
+    assert all(row.note == crossed.ONE_MODEL for row in rows.values())
 
 
 @pytest.mark.parametrize("of_sample", [0.0, 1.0])
@@ -140,16 +141,16 @@ def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
     guess = np.array([[0, 1, 0, 0, 0, 1, 2, 3], [0, 1, 0, 0, 1, 1, 2, 3]])
     rows = accuracy.evaluate(**given, test=test, compared=logits_of(guess))
     gap = by_role(rows, "accuracy_gap")
-    assert {name: row["value"] for name, row in gap.items()} == {
+    assert {name: row.value for name, row in gap.items()} == {
         "retain": 0.25,  # 2 of 2 against 2 of 2, 2 of 2 against 1 of 2
         "forget": -0.5,  # 0 of 2 against 1 of 2, 1 of 2 against 2 of 2
         "heldout": 0.25,  # 2 of 2 against 1 of 2, 0 of 2 against 0 of 2
         "test": 0.25,
     }
     for row in gap.values():
-        assert -1 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 1
+        assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1
     same = by_role(accuracy.evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
-    assert {row["value"] for row in same.values()} == {0.0}
+    assert {row.value for row in same.values()} == {0.0}
     assert not by_role(accuracy.evaluate(**given, test=test), "accuracy_gap")
     with pytest.raises(ValueError, match="compared must hold predictions"):
         accuracy.evaluate(**given, compared=logits_of(guess[:1]))
@@ -159,9 +160,9 @@ def test_the_commonest_label_is_counted_among_what_each_model_keeps():
     given, _ = example()
     y = np.array([[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
     share = by_role(accuracy.evaluate(**{**given, "y": y}), "majority_share")["retain"]
-    assert share["value"] == 0.75  # all of two, one of two
+    assert share.value == 0.75  # all of two, one of two
     given["forget"] = given["train"]
-    assert np.isnan(by_role(accuracy.evaluate(**given), "majority_share")["retain"]["value"])
+    assert np.isnan(by_role(accuracy.evaluate(**given), "majority_share")["retain"].value)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])

@@ -7,12 +7,14 @@ import peft
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from unlearning_audit.bank.bank import Bank, read_models
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.models import gpt2, llama
 
+from bank_cases import largest_gap
+from pretended_card import pretended
 from text_cases import LENGTH, VOCABULARY, passages, rows
-from unlearning.bank.bank import Bank, read_models
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
-from unlearning.models import gpt2, llama
 
 SEEDS = [3, 4, 5]
 ADAPTER = {"rank": 2, "alpha": 6.0}
@@ -37,10 +39,13 @@ def build(weights, module=gpt2, **adapter):
     return module.build(options, (LENGTH,), 2)
 
 
-def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, **adapter):
+def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2, device="cpu", **adapter):
     x, recipe = passages(), Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
     labels = np.zeros(len(x), np.int64)
-    made = Bank.create(lambda: build(weights, **adapter), x, labels, seeds, recipe=recipe, backend=backend, dtype=dtype)
+    made = Bank.create(
+        lambda: build(weights, module, **adapter), x, labels, seeds,
+        recipe=recipe, backend=backend, dtype=dtype, device=device,
+    )  # fmt: skip
     made.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
     return made
 
@@ -114,7 +119,7 @@ def test_stacked_and_serial_agree(weights):
 def test_methods_move_factors(weights, name):
     before = bank(weights, SEEDS[:2])
     short = {"ssd": {"a": 1.0}}.get(name, {"lr": 0.01, "batch_size": 8, "epochs": 1})
-    from unlearning.plugins import registry
+    from unlearning_audit.plugins import registry
 
     method, after = registry.load("methods", name), before.copy()
     method.unlearn(after, *rows(SEEDS[:2]), method.Options(**short))
@@ -132,3 +137,13 @@ def test_what_cannot_be_adapted_is_said(weights):
         _ = bank(weights, SEEDS[:2]).head
     made = build(weights)
     assert torch.equal(copy.deepcopy(made)(torch.from_numpy(passages())), made(torch.from_numpy(passages())))
+
+
+@pytest.mark.parametrize("module", [gpt2, llama])
+def test_frozen_weights_and_positions_follow_to_a_card(weights, module):
+    here = bank(weights, SEEDS[:2], module=module)
+    with pretended():
+        there = bank(weights, SEEDS[:2], module=module, device="cuda")
+        for state in (there.parameters, there.buffers):
+            state.update({name: value.cpu() for name, value in state.items()})
+    assert largest_gap(here, there) < 1e-5

@@ -3,10 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.models import airbench
+from unlearning_audit.models._layers import GlobalMaxPool, PatchWhitening
 
 from model_cases import CIFAR, build, images
-from unlearning.models import airbench
-from unlearning.models._layers import PatchWhitening
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -33,3 +33,17 @@ def test_convolutions_of_airbench_start_as_the_identity():
     scale = (1 + model[5].eps) ** -0.5  # of each of four norms, whose statistics are still 0 and 1
     y = nn.functional.max_pool2d(nn.functional.max_pool2d(y, 2), 2).amax((2, 3)) * scale**4
     assert torch.allclose(model(x), model.get_submodule(model.head)(y), rtol=0, atol=1e-12)
+
+
+def test_the_largest_values_and_their_gradients_are_those_of_torchs_pooling():
+    """Bit for bit after a ReLU, where equal largest values are zeros, whose gradient the ReLU drops."""
+    generator = torch.Generator().manual_seed(0)
+    gradients = []
+    for pool in (GlobalMaxPool(), nn.AdaptiveMaxPool2d(1)):
+        x = torch.randn(7, 5, 4, 4, generator=generator.manual_seed(0)) - 1.5
+        x.requires_grad_()
+        out = pool(x.relu())
+        (out * torch.arange(1.0, 6).reshape(5, 1, 1)).sum().backward()
+        gradients.append((out.detach(), x.grad))
+    assert (gradients[0][0] == 0).any()
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(*gradients, strict=True))

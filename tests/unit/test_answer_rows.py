@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.metrics import _answers, rouge, truth_ratio, utility
 
+import metric_calls as call
 import text_row_cases
 from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, Populations, by_name, check, samples_of
-from unlearning.artifacts.files import NoAnswerError
-from unlearning.metrics import _answers, rouge, truth_ratio, utility
 
 
 @pytest.fixture
@@ -30,28 +31,28 @@ def of_all(value: np.ndarray) -> np.ndarray:
 
 
 def test_rouge(case):
-    rows = by_name(rouge.rows(case, {}))
+    rows = by_name(call.rows(rouge, case, {}))
     own, anew = (of_all(case.said_by_themselves[name]) for name in ("own", "retrained"))
     roles = ("forget", "heldout", "retain", "test")
     check(case, rows, "rouge_recall", own[..., 0], roles)
     check(case, rows, "rouge_f1", own[..., 1], roles)
     check(case, rows, "rouge_gap", (own - anew)[..., 0], roles)
     case.compared_generated_files = None
-    assert {name for name, _ in by_name(rouge.rows(case, {}))} == {"rouge_recall", "rouge_f1"}
-    one = rouge.contributions(case, {})["rouge_recall"]
+    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {"rouge_recall", "rouge_f1"}
+    one = call.parts(rouge, case, {})["rouge_recall"]
     np.testing.assert_allclose(one.value[0], [np.nanmean(own[m, list(f), 0]) for m, f in FORGET.items()])
     assert one.index.tolist() == list(range(8))
     case.said_by_themselves["own"][0, :3] = np.nan
-    assert "role=forget" not in {setting for _, setting in by_name(rouge.rows(case, {}))}
-    assert rouge.contributions(case, {}) == {}
+    assert "role=forget" not in {setting for _, setting in by_name(call.rows(rouge, case, {}))}
+    assert call.parts(rouge, case, {}) == {}
 
 
 def test_rouge_of_all_and_of_nothing_ends_at_one_and_at_zero(case, monkeypatch):
     for value in (1.0, 0.0):
         monkeypatch.setattr(_answers, "overlap", lambda case, files, v=value: np.full((4, ROWS, 2), v))
-        for (name, _), row in by_name(rouge.rows(case, {})).items():
+        for (name, _), row in by_name(call.rows(rouge, case, {})).items():
             if name != "rouge_gap":
-                assert row["value"] == (row["ci_low"], row["ci_high"])[int(value)] == value
+                assert row.value == (row.ci_low, row.ci_high)[int(value)] == value
 
 
 def test_retrained_models_that_failed_leave_no_gap(case, monkeypatch):
@@ -63,7 +64,7 @@ def test_retrained_models_that_failed_leave_no_gap(case, monkeypatch):
         return overlap(case, files)
 
     monkeypatch.setattr(_answers, "overlap", fails)
-    assert {name for name, _ in by_name(rouge.rows(case, {}))} == {"rouge_recall", "rouge_f1"}
+    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {"rouge_recall", "rouge_f1"}
 
 
 def terms(case, model: int, test: int = 1) -> list[float]:
@@ -87,28 +88,28 @@ def harmonic(values: list[float]) -> float:
 
 def test_utility(case):
     case.said_by_themselves["own"][:, 11] = 0.5
-    rows = by_name(utility.rows(case, {}))
+    rows = by_name(call.rows(utility, case, {}))
     assert {setting for _, setting in rows} == set(PAIRS)
     for pair, models in PAIRS.items():
         row = rows["model_utility", pair]
-        assert row["value"] == pytest.approx(np.mean([harmonic(terms(case, m)) for m in models]))
+        assert row.value == pytest.approx(np.mean([harmonic(terms(case, m)) for m in models]))
         kept = set().union(*(samples_of(case, role, m) for role in ("retain", "test") for m in models))
-        assert row["n"] == len(kept)
-        assert 0 <= row["ci_low"] < row["value"] < row["ci_high"] <= 1
-    one = utility.contributions(case, {})["model_utility"]
+        assert row.n == len(kept)
+        assert 0 <= row.ci_low < row.value < row.ci_high <= 1
+    one = call.parts(utility, case, {})["model_utility"]
     np.testing.assert_allclose(one.value[0], [harmonic(terms(case, m)) for m in FORGET])
     assert one.index.shape == (one.influence.shape[-1],)
 
 
 def test_utility_without_a_test_part_is_that_of_what_is_kept(case):
     case.data.part = np.where(np.arange(ROWS) < SAMPLES, 0, 2)
-    value = by_name(utility.rows(case, {}))["model_utility", ""]["value"]
+    value = by_name(call.rows(utility, case, {}))["model_utility", ""].value
     assert value == pytest.approx(np.mean([harmonic(terms(case, m, test=0)) for m in FORGET]))
 
 
 def test_utility_needs_two_samples_of_every_term(case):
-    assert utility.rows(case, {}) == [], "one sample of the test part was not asked about"
-    assert utility.contributions(case, {}) == {}
+    assert call.rows(utility, case, {}) == [], "one sample of the test part was not asked about"
+    assert call.parts(utility, case, {}) == {}
 
 
 def test_sets_of_the_test_part_are_told_apart(case):
@@ -124,9 +125,9 @@ def test_sets_of_the_test_part_are_told_apart(case):
 def test_a_term_of_zero_leaves_no_interval_and_no_contribution(case):
     case.said_by_themselves["own"][:, 11] = 0.5
     case.said_by_themselves["own"][1, :, 0] = 0
-    row = by_name(utility.rows(case, {}))["model_utility", ""]
+    row = by_name(call.rows(utility, case, {}))["model_utility", ""]
     values = [0 if m == 2 else harmonic(terms(case, m)) for m in FORGET]
-    assert row["value"] == pytest.approx(np.mean(values))
-    assert np.isnan([row["ci_low"], row["ci_high"]]).all()
-    assert row["note"] == "no interval: a term is 0 for some model"
-    assert utility.contributions(case, {}) == {}
+    assert row.value == pytest.approx(np.mean(values))
+    assert np.isnan([row.ci_low, row.ci_high]).all()
+    assert row.note == "no interval: a term is 0 for some model"
+    assert call.parts(utility, case, {}) == {}

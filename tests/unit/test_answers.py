@@ -4,15 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.data import _tokens, question_answer
+from unlearning_audit.metrics import _answers, multiple_choice, rouge, utility
+from unlearning_audit.metrics._text import nll
+from unlearning_audit.stats import levels
 
+import metric_calls as call
 from passage_cases import member, two
-from unlearning import stats
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.generations import Generations, asked
-from unlearning.data import _tokens, question_answer
-from unlearning.metrics import _answers, multiple_choice, rouge, utility
-from unlearning.metrics._text import nll
-from unlearning.stats import levels
+from row_places import about
 
 TEXT = "the author of this book was born in a small town and wrote about cats and dogs ran running cat 7 élan"
 WORDS = TEXT.split()
@@ -79,29 +81,29 @@ def case(tmp_path):
 
 
 def by_name(rows):
-    return {(row["metric"], row["setting"]): row for row in rows}
+    return {(row.metric, about(row)): row for row in rows}
 
 
 def test_rouge_of_models_that_say_a_known_part(case):
-    found = by_name(rouge.rows(case, {}))
+    found = by_name(call.rows(rouge, case, {}))
     for role, n in (("forget", 4), ("heldout", 4), ("retain", None), ("test", 4)):
-        assert found["rouge_recall", f"role={role}"]["value"] == pytest.approx(0.5, abs=1e-9)
-        assert found["rouge_gap", f"role={role}"]["value"] == pytest.approx(0, abs=1e-9)
+        assert found["rouge_recall", f"role={role}"].value == pytest.approx(0.5, abs=1e-9)
+        assert found["rouge_gap", f"role={role}"].value == pytest.approx(0, abs=1e-9)
         if n:
-            assert found["rouge_recall", f"role={role}"]["n"] == n
+            assert found["rouge_recall", f"role={role}"].n == n
     every = _answers.overlap(case, case.generated_files)
     assert np.nanmean(every[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(every).any(), "of what is kept only some is asked"
     case.data.tokenizer = None
     with pytest.raises(ValueError, match="hold no tokenizer"):
-        rouge.rows(case, {})
+        call.rows(rouge, case, {})
 
 
 def test_models_compared_with_themselves_have_no_gap(case):
     case.compared_generated_files = case.generated_files
-    found = by_name(rouge.rows(case, {}))["rouge_gap", "role=forget"]
-    assert found["value"] == pytest.approx(0, abs=1e-12)
-    assert found["ci_low"] <= 0 <= found["ci_high"]
+    found = by_name(call.rows(rouge, case, {}))["rouge_gap", "role=forget"]
+    assert found.value == pytest.approx(0, abs=1e-12)
+    assert found.ci_low <= 0 <= found.ci_high
 
 
 # ---------------------------------------------------------------- multiple choice
@@ -148,12 +150,12 @@ def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known()
         truth, inside = known + (1 - known) / 4, {"choice_accuracy": 0, "choice_gap": 0}
         values = []
         for _ in range(200):
-            found = by_name(multiple_choice.rows(choices(rng, known), {}))
-            assert found["choice_chance", "role=forget"]["value"] == 0.25
-            values.append(found["choice_accuracy", "role=forget"]["value"])
+            found = by_name(call.rows(multiple_choice, choices(rng, known), {}))
+            assert found["choice_chance", "role=forget"].value == 0.25
+            values.append(found["choice_accuracy", "role=forget"].value)
             for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
                 row = found[name, "role=forget"]
-                inside[name] += row["ci_low"] <= right <= row["ci_high"]
+                inside[name] += row.ci_low <= right <= row.ci_high
         # 200 means of 240 answers: four standard errors; four of a binomial with .95 are .062.
         assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / 200))
         assert min(inside.values()) / 200 >= 0.95 - 0.062
@@ -206,23 +208,23 @@ def test_utility_by_hand(case):
     case.membership = Membership(*pad, seed=old.seed, split=np.zeros(3, int), block=np.zeros(3, int),
                                  shadow=old.shadow)  # fmt: skip
     np.testing.assert_allclose(nll(case.unlearned)[0, :20], np.log(2), rtol=1e-6)
-    (found,) = utility.rows(case, {})
+    (found,) = call.rows(utility, case, {})
     per_model = [6 / (4 / 0.5 + 2 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert found["value"] == pytest.approx(np.mean(per_model), rel=1e-6)
-    assert found["n"] == 12
-    assert np.isnan([found["ci_low"], found["ci_high"]]).all(), "one model has no word right"
-    assert "a term is 0" in found["note"]
+    assert found.value == pytest.approx(np.mean(per_model), rel=1e-6)
+    assert found.n == 12
+    assert np.isnan([found.ci_low, found.ci_high]).all(), "one model has no word right"
+    assert "a term is 0" in found.note
     # Two sets, of one and three samples, are two more terms each of p̄/(p̄ + Σ), ROUGE and R: nine in all, as in TOFU.
     case.data.group = np.where(np.arange(60) == 16, 2, 1).astype(np.uint8)
     wide[16, 1] = -1  # one wrong answer: .5/(.5 + .25)
-    assert utility.rows(case, {}) == [], "one sample says nothing of how samples vary"
+    assert call.rows(utility, case, {}) == [], "one sample says nothing of how samples vary"
     case.data.group[17], wide[17, 1] = 2, -1
-    (found,) = utility.rows(case, {})
+    (found,) = call.rows(utility, case, {})
     per_model = [9 / (5 / 0.5 + 1 / (2 / 3) + 3 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert found["value"] == pytest.approx(np.mean(per_model), rel=1e-6)
+    assert found.value == pytest.approx(np.mean(per_model), rel=1e-6)
     case.data.views = lambda kind: np.full((60, 0), -1)
     with pytest.raises(ValueError, match="utility needs perturbed answers"):
-        utility.rows(case, {})
+        call.rows(utility, case, {})
 
 
 def test_the_interval_of_a_harmonic_mean_covers_when_samples_and_models_vary():

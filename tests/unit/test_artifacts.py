@@ -4,9 +4,8 @@ import re
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
-from unlearning.artifacts.files import write_arrays
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning_audit.artifacts.files import write_arrays
 
 DATA = {
     "x": np.arange(12, dtype=np.float32).reshape(4, 3),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.plugins import registry
 
 from attack_cases import reference_of, two_gaussians
-from unlearning.adversary.reference import Reference, needs
-from unlearning.plugins import registry
 
 ATTACKS = registry.names("attacks")
 NEEDS_NO_REFERENCE = {"correctness", "random"}
@@ -151,7 +151,7 @@ def test_a_reference_without_one_side_is_refused(name, game):
 
 def test_attacks_import_nothing_slow():
     code = (
-        "import sys\nfrom unlearning.plugins import registry\n"
+        "import sys\nfrom unlearning_audit.plugins import registry\n"
         "for name in registry.names('attacks'): registry.load('attacks', name)\n"
         "print([m for m in ('torch', 'pandas', 'scipy.stats', 'sklearn') if m in sys.modules])"
     )

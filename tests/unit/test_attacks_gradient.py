@@ -3,17 +3,19 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit import stats
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.attacks import gradient_norm
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 from attack_cases import advantage
+from row_places import about
 from test_ruli_end_to_end import run
-from unlearning import stats
-from unlearning.adversary.reference import Reference
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.attacks import gradient_norm
-from unlearning.plugins import registry, source
-from unlearning.study import reading
-from unlearning.workflow import plan
 
 CLASSES = 3
 
@@ -127,18 +129,18 @@ def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):
     found = {}
     for method in ("none", "retrain", "neggrad"):
         case, folder = cases["white", method]
-        rows = {(r["attack"], r["metric"], r["setting"]): r for r in tables.read_rows(folder / case.metrics)}
+        rows = {(r.attack, r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
         found[method] = rows
     auc = {method: rows["gradient_norm/unlearned", "auc", ""] for method, rows in found.items()}
-    assert auc["none"]["ci_low"] > 0.6
-    assert auc["retrain"]["ci_low"] < 0.5 < auc["retrain"]["ci_high"]
-    assert auc["neggrad"]["value"] < auc["none"]["value"]
-    assert found["none"]["extended", "q", ""]["value"] <= found["none"]["paper", "q", ""]["value"]
+    assert auc["none"].ci_low > 0.6
+    assert auc["retrain"].ci_low < 0.5 < auc["retrain"].ci_high
+    assert auc["neggrad"].value < auc["none"].value
+    assert found["none"]["extended", "q", ""].value <= found["none"]["paper", "q", ""].value
 
 
 def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
     mine = tmp_path / "mine.py"
-    text = (source.SCRIPTS / "unlearning" / "attacks" / "confidence.py").read_text()
+    text = (source.LIBRARY / "unlearning_audit" / "attacks" / "confidence.py").read_text()
     mine.write_text(text + '\nNEEDS = "tea leaves"\n')
     wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(mine)}}},
             "scenarios": {"white": {}}}  # fmt: skip

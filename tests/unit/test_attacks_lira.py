@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from unlearning_audit import stats
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import lira
 
 from attack_cases import logits_of
-from unlearning import stats
-from unlearning.adversary.reference import Reference
-from unlearning.attacks import lira
 
 SPREADS = ["per_sample", "within", "global"]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from unlearning_audit import stats
+from unlearning_audit.attacks import kde, likelihood_ratio, loss, population, svc
+from unlearning_audit.attacks import random as control
 
 from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
-from unlearning import stats
-from unlearning.attacks import kde, likelihood_ratio, loss, population, svc
-from unlearning.attacks import random as control
 
 D = 1.5
 N = (20, 500)

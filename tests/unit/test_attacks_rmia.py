@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import rmia
 
 from attack_cases import logits_of
-from unlearning import stats
-from unlearning.adversary.reference import Reference
-from unlearning.attacks import rmia
 
 
 @pytest.fixture
@@ -97,11 +97,30 @@ def test_equal_ratios_dominate_at_one_and_not_above():
 def test_prior_is_the_mean_of_both_sides_however_many_models_they_have():
     p = np.array([[0.9], [0.5], [0.1], [0.3], [0.2]])
     member = np.array([[True], [True], [False], [False], [False]])
-    prior = rmia.prior_probability(p, member, ~member, mode="online", a=0.3, minimum=1)
-    np.testing.assert_allclose(prior, [[(0.7 + 0.2) / 2]])
-    offline = rmia.prior_probability(p, member, ~member, mode="offline", a=0.3, minimum=1)
-    np.testing.assert_allclose(offline, [[0.65 * 0.2 + 0.35]])
-    assert rmia.prior_probability(0 * p, member, ~member, mode="online", a=0.3, minimum=1) > 0
+    prior = rmia.Prior.of(np.log(p), member, ~member, rmia.Options())
+    np.testing.assert_allclose(prior.of_all, [(0.7 + 0.2) / 2])
+    np.testing.assert_allclose(prior.without(p[0], member[0], ~member[0]), [(0.5 + 0.2) / 2])
+    np.testing.assert_allclose(prior.without(p[2], member[2], ~member[2]), [(0.7 + 0.25) / 2])
+    offline = rmia.Prior.of(np.log(p), member, ~member, rmia.Options(mode="offline", a=0.3))
+    np.testing.assert_allclose(offline.of_all, [0.65 * 0.2 + 0.35])
+    never = rmia.Prior.of(np.full(p.shape, -np.inf), member, ~member, rmia.Options())
+    assert never.of_all > 0
+
+
+@pytest.mark.parametrize("gamma", [0.8, 1.3])
+@pytest.mark.parametrize("population", [False, True])
+def test_the_learned_threshold_is_the_best_of_all_scores_as_a_list(rng, gamma, population):
+    """Also which of several equally good ones: the first in the list."""
+    for _ in range(20):
+        member = rng.random((5, 12)) < 0.5
+        z = rng.random(12) < 0.5 if population else np.ones(12, dtype=bool)
+        z[:2] = True
+        nonmember = ~member & (rng.random((5, 12)) < 0.8)
+        ratio = rng.integers(6, size=(5, 12)).astype(float)
+        scores, rows = rmia.dominated(ratio, z, gamma=gamma), member | nonmember
+        counts = (rmia._dominated(row, z, gamma) for row in ratio)
+        best = stats.best_threshold(value=scores[rows], positive=member[rows])
+        assert rmia.learned(counts, z, member, nonmember) == best
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])

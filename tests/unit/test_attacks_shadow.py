@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from unlearning_audit import stats
+from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.attacks import shadow
 
 from attack_cases import advantage, logits_of, reference_of, two_gaussians
-from unlearning import stats
-from unlearning.adversary import logistic, signals
-from unlearning.attacks import shadow
 
 CLASSIFIERS = ["logistic", "forest", "mlp"]
 

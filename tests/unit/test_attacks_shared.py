@@ -5,10 +5,10 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from unlearning_audit.adversary import density, logistic, per_sample, signals, thresholds
+from unlearning_audit.adversary.reference import Reference
 
 from attack_cases import logits_of, reference_of
-from unlearning.adversary import density, logistic, per_sample, signals, thresholds
-from unlearning.adversary.reference import Reference
 
 
 @pytest.fixture
@@ -79,6 +79,25 @@ def test_logistic_finds_the_log_odds_of_two_gaussians(rng):
     # se of the slope ≤ 1/√(members · variance); the log-odds are d·x − d²/2 at equal priors
     assert model.weight[0] == pytest.approx(d, abs=0.04)
     assert -model.intercept / model.weight[0] == pytest.approx(d / 2, abs=0.02)
+
+
+@pytest.mark.parametrize("features", [2, 40])
+def test_logistic_with_many_features_finds_the_minimum_that_newton_s_method_finds(rng, features, monkeypatch):
+    """Features as alike as sorted probabilities, one that never varies, and sides of different size."""
+    x = np.sort(rng.normal(size=(900, features)), axis=1) + 0.01 * rng.normal(size=(900, features))
+    x[:, 0] = 3.0
+    member = rng.random(900) < 0.3 + 0.2 * (x[:, -1] > 1.5)
+    few = logistic.fit(x, member)
+    monkeypatch.setattr(logistic, "NEWTON", 1)
+    many = logistic.fit(x, member)
+    assert not np.array_equal(few.weight, many.weight)  # they are two ways
+    np.testing.assert_allclose(many.log_odds(x), few.log_odds(x), atol=1e-5)
+
+
+def test_logistic_separates_with_more_features_than_rows(rng):
+    x = rng.normal(size=(30, logistic.NEWTON + 1))
+    member = np.arange(30) < 10
+    assert ((logistic.fit(x, member).log_odds(x) > 0) == member).all()
 
 
 def test_logistic_separable_outlying_and_constant_features():

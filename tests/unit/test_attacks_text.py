@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
+from unlearning_audit.adversary import tokens
+from unlearning_audit.adversary.reference import LOGP, Reference
+from unlearning_audit.attacks import min_k_plus_plus, neighbourhood, reference, zlib
 
 from passage_cases import two
-from unlearning import stats
-from unlearning.adversary import tokens
-from unlearning.adversary.reference import LOGP, Reference
-from unlearning.attacks import min_k_plus_plus, neighbourhood, reference, zlib
 
 NO = math.nan
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
+from unlearning_audit import stats
+from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy
 
 from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
-from unlearning import stats
-from unlearning.attacks import confidence, correctness, entropy, modified_entropy
 
 P = np.array([0.7, 0.2, 0.1])
 

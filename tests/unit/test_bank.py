@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Order, Rows, Stream
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, samples, state, tanh, trained
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Order, Rows, Stream
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 

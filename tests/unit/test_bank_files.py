@@ -3,9 +3,9 @@
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from unlearning_audit.artifacts.files import ArtifactError
 
 from bank_cases import SEEDS, conv, fresh, same, trained
-from unlearning.artifacts.files import ArtifactError
 
 
 @pytest.fixture

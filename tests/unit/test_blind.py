@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.metrics import blind
 
 from ruli_cases import covers
-from unlearning.metrics import blind
 
 
 def blind_rows(y, forget, heldout, features=None, seed=0):
@@ -19,7 +19,7 @@ def blind_rows(y, forget, heldout, features=None, seed=0):
         options=blind.Options(),
         rng=np.random.default_rng(seed),
     )
-    return {r["metric"]: r for r in rows}
+    return {r.metric: r for r in rows}
 
 
 def test_random_sides_pass_the_blind_check():
@@ -32,9 +32,9 @@ def test_random_sides_pass_the_blind_check():
         forget, heldout = order < 250, order >= 350
         rows = blind_rows(y, forget, heldout, x, seed=1)
         for name in ("blind_auc", "blind_accuracy"):
-            inside[name] += rows[name]["ci_low"] <= 0.5 <= rows[name]["ci_high"]
-        inside["label_overlap"] += rows["label_overlap"]["note"] == ""
-        assert rows["blind_auc"]["n"] == 500
+            inside[name] += rows[name].ci_low <= 0.5 <= rows[name].ci_high
+        inside["label_overlap"] += rows["label_overlap"].note == ""
+        assert rows["blind_auc"].n == 500
     # 95 % each; 97.5 % for the one-sided flag of the labels
     for name, count in inside.items():
         assert count >= (0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)) * repeats, name
@@ -50,10 +50,10 @@ def test_leaky_sides_are_seen():
     assert covers(rows["blind_auc"], ndtr(1.5 / math.sqrt(2)), 0.15)
     assert covers(rows["blind_accuracy"], ndtr(0.75), 0.15)
     by_label = blind_rows(y, y < 4, y >= 6)
-    assert by_label["label_overlap"]["value"] == 0
-    assert "labels tell the sides apart" in by_label["label_overlap"]["note"]
-    assert math.isnan(by_label["blind_auc"]["value"])
-    assert "no features" in by_label["blind_auc"]["note"]
+    assert by_label["label_overlap"].value == 0
+    assert "labels tell the sides apart" in by_label["label_overlap"].note
+    assert math.isnan(by_label["blind_auc"].value)
+    assert "no features" in by_label["blind_auc"].note
     with pytest.raises(ValueError, match="at least 5 samples on each side"):
         blind_rows(y, np.arange(600) < 4, np.arange(600) >= 6)
 
@@ -65,10 +65,10 @@ def test_texts_are_bags_of_tokens():
     x, y = rng.integers(0, 40, (400, 12)), np.zeros(400, int)
     forget = rng.random(400) < 0.5
     plain = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
-    assert plain["ci_low"] <= 0.5 <= plain["ci_high"]
+    assert plain.ci_low <= 0.5 <= plain.ci_high
     x[forget, 3] = 7
     told = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
-    assert told["ci_low"] > 0.7, "the count of that token alone has an AUC of .89"
+    assert told.ci_low > 0.7, "the count of that token alone has an AUC of .89"
 
 
 def test_label_overlap_is_that_of_histograms():

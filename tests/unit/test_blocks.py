@@ -6,9 +6,8 @@ import os
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts import blocks
-from unlearning.artifacts.files import ArtifactError, checksum, write_spec
+from unlearning_audit.artifacts import blocks
+from unlearning_audit.artifacts.files import ArtifactError, checksum, write_spec
 
 BLOCK = 65536
 CONTENT = np.random.default_rng(0).bytes(17 * BLOCK + 123)

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts.canaries import unpaired
+from unlearning_audit.artifacts.canaries import unpaired
 
 #: Three pairs among eight samples, and two models that each forgot one sample of every pair.
 PAIR = np.array([0, 2, -1, 1, 2, 0, -1, 1])

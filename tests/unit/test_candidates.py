@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins import registry
 
 from protocol_cases import drawn, options_of, samples
-from unlearning.artifacts.selection import Selection
-from unlearning.plugins import registry
 
 NAMES = ["swap", "random_splits", "one_run"]
 

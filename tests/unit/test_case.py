@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-
-from unlearning.adversary import scoring
-from unlearning.adversary.case import Case
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
 
 SAMPLES, CLASSES = 6, 3
 

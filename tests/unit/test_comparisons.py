@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.comparisons import distances as measured
+from unlearning_audit.comparisons import sensitivity, verdicts
+from unlearning_audit.metrics import _text
+from unlearning_audit.stats import decide, ratio
 
-from comparison_cases import compare, of_seeds, scenario
-from unlearning.artifacts import verdicts as files
-from unlearning.artifacts.contributions import Contribution, Standard, single
-from unlearning.metrics import _text
-from unlearning.stats import decide
+from comparison_cases import MARGINS, compare, of_seeds, scenario
 
 TRUTH = {
     "none": (0.3, 0.2), "retrain": (0.0, 0.0), "retrain_control": (0.0, 0.0), "half": (0.15, 0.1),
@@ -34,13 +36,13 @@ def made(found):
 def test_every_method_has_the_class_of_its_truth(made):
     _, rows = made
     assert {name: row["verdict"] for name, row in rows.items()} == {
-        "none": "told", "retrain": "as_retrained", "retrain_control": "as_retrained", "half": "told",
-        "over": "over_unlearned", "broken": "broken", "worse": "told", "diverged": "failed",
+        "none": "distinguishable", "retrain": "equivalent", "retrain_control": "equivalent", "half": "distinguishable",
+        "over": "over_unlearned", "broken": "broken", "worse": "distinguishable", "diverged": "failed",
     }  # fmt: skip
     against = {name: row["against_none"] for name, row in rows.items()}
     assert (against["half"], against["worse"], against["over"]) == ("better", "worse", "better")
-    assert rows["half"]["told_by"] == "advantage attack0/trained"
-    assert rows["retrain"]["told_by"] == ""
+    assert rows["half"]["found_by"] == "advantage attack0/trained"
+    assert rows["retrain"]["found_by"] == ""
     assert rows["diverged"]["note"] == "NaN in the logits"
     assert rows["broken"]["note"].startswith("accuracy_retain 0.")
     assert "worse than retraining" in rows["broken"]["note"]
@@ -87,14 +89,14 @@ def test_the_order_of_methods_does_not_matter():
                 )
 
 
-def test_methods_that_are_retraining_are_seldom_told():
+def test_methods_that_are_retraining_are_seldom_distinguishable():
     rng, scenarios, wrong = np.random.default_rng(1), 40, 0
     truth = {"none": (0.3, 0.2), **dict.fromkeys(("retrain", "a", "b", "c"), (0.0, 0.0))}
     for i in range(scenarios):
         parts = scenario(rng, truth, pairs=2, samples=200, k=40)
         _, rows = compare({name: {"advantage": own["advantage"]} for name, own in parts.items()}, seed=i)
         wrong += any(rows[name]["p_holm"] <= 0.05 for name in ("retrain", "a", "b", "c"))
-        assert rows["none"]["verdict"] == "told"
+        assert rows["none"]["verdict"] == "distinguishable"
     assert wrong / scenarios <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / scenarios)
 
 
@@ -102,7 +104,7 @@ def test_methods_at_the_margin_are_seldom_called_retrained():
     rng, scenarios, wrong = np.random.default_rng(2), 40, 0
     for i in range(scenarios):
         parts = scenario(rng, {"none": (0.3,), "retrain": (0.0,), "edge": (0.05,)}, pairs=3, samples=800, k=200)
-        wrong += compare(parts, seed=i)[1]["edge"]["verdict"] == "as_retrained"
+        wrong += compare(parts, seed=i)[1]["edge"]["verdict"] == "equivalent"
     assert wrong / scenarios <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / scenarios)
 
 
@@ -110,7 +112,7 @@ def test_without_accuracies_nothing_is_as_retrained(found):
     lone = {name: {"advantage": own["advantage"]} for name, own in found.items()}
     lone["retrain"] = found["retrain"]
     _, rows = compare(lone)
-    assert rows["retrain_control"]["verdict"] == "undecided"
+    assert rows["retrain_control"]["verdict"] == "inconclusive"
     assert "accuracy_test (has no number with its parts)" in rows["retrain_control"]["note"]
 
 
@@ -126,25 +128,28 @@ def advantages(rng, truth: dict[str, tuple[float, ...]], spread: tuple[float, ..
         apart = [np.repeat(s * np.where(np.arange(pairs) % 2, 1.0, -1.0), splits) for s in spread]
         value = np.stack([d + a + 0.01 * rng.standard_normal(len(unit)) for d, a in zip(distances, apart, strict=True)])
         empty = np.zeros((2, len(unit), 0))
-        standard = Standard(0.0, 1, "advantage", units="pairs")
+        standard = Standard(0.0, 1, "advantage", units="pairs", lowest=-1.0, highest=1.0)
         one = Contribution(names, value, empty, empty, unit, split, np.arange(0), standard)
         found[method] = {"advantage": one}
     return found
 
 
-def test_a_method_that_is_told_shows_an_interval_that_tells():
+def test_a_method_that_is_distinguishable_shows_an_interval_that_says_so():
     """Two pairs that differ: how far others are is unknown, but that these are not retraining is not."""
     found = advantages(np.random.default_rng(11), {"none": (0.3, 0.1), "x": (0.2, 0.0)}, (0.05, 0.0))
     made, rows = compare(found)
     for name in ("none", "x"):
-        assert rows[name]["verdict"] == "told"
-        assert rows[name]["ci_low"] > 0
-        assert "interval of these 2 pairs; it does not cover how others differ" in rows[name]["note"]
+        assert rows[name]["verdict"] == "distinguishable"
+        assert rows[name]["ci_low"] < 0 < rows[name]["distance"]
+        assert measured.DISAGREE in rows[name]["note"]
+        assert rows[name]["ci_low"] >= -1
+        assert rows[name]["ci_high"] <= 1
     own = {row["method"]: row for row in made.distances}
-    assert all(row["alone"] == 1 for row in own.values())
+    assert all(row["disagree"] == 1 for row in own.values())
     assert own["x"]["inner_low"] < 0 < own["x"]["distance"]  # equivalence is asked of all pairs that there might be
     assert rows["x"]["share_closed"] == pytest.approx(1 / 3, abs=0.1)
-    assert rows["x"]["against_none"] == "better"
+    assert np.isnan(rows["x"]["share_low"])
+    assert ratio.UNBOUNDED in rows["x"]["note"]
 
 
 def test_the_attack_that_tells_is_shown_not_a_louder_one_that_does_not():
@@ -156,7 +161,7 @@ def test_the_attack_that_tells_is_shown_not_a_louder_one_that_does_not():
     value[0] += 0.12 - value[0].mean()
     found["x"]["advantage"] = replace(noisy, value=value)
     _, rows = compare(found)
-    assert rows["x"]["told_by"] == "advantage sure/trained"
+    assert rows["x"]["found_by"] == "advantage sure/trained"
     assert rows["x"]["distance"] == pytest.approx(0.08, abs=0.02)
     assert rows["x"]["ci_low"] > 0
 
@@ -164,15 +169,16 @@ def test_the_attack_that_tells_is_shown_not_a_louder_one_that_does_not():
 def test_of_attacks_that_tell_the_strongest_is_shown():
     found = advantages(np.random.default_rng(13), {"none": (0.3, 0.1), "x": (-0.12, 0.08)}, (0.0, 0.0), pairs=4)
     _, rows = compare(found)
-    assert rows["none"]["told_by"] == rows["x"]["told_by"] == "advantage loud/trained"
+    assert rows["none"]["found_by"] == rows["x"]["found_by"] == "advantage loud/trained"
     assert rows["x"]["verdict"] == "over_unlearned"
 
 
 def test_a_language_model_is_broken_by_its_perplexity():
     """Loss per token against retraining: a quarter more perplexity is broken, a tenth is within the margin."""
     rng = np.random.default_rng(14)
-    found = advantages(rng, dict.fromkeys(("retrain", "control", "worse", "x"), (0.0, 0.0)), (0.0, 0.0), pairs=4)
-    for method, lost in {"retrain": 0.0, "control": 0.0, "worse": 0.4, "x": 0.03}.items():
+    truth = {"none": (0.3, 0.1), **dict.fromkeys(("retrain", "control", "worse", "x"), (0.0, 0.0))}
+    found = advantages(rng, truth, (0.0, 0.0), pairs=4)
+    for method, lost in {"none": 0.0, "retrain": 0.0, "control": 0.0, "worse": 0.4, "x": 0.03}.items():
         parts = found[method]["advantage"]
         for role in ("retain", "test"):
             found[method][f"nll_{role}"] = single(
@@ -182,7 +188,7 @@ def test_a_language_model_is_broken_by_its_perplexity():
     _, rows = compare(found)
     assert rows["worse"]["verdict"] == "broken"
     assert rows["worse"]["note"].startswith("nll_retain 0.")
-    assert rows["x"]["verdict"] == rows["retrain"]["verdict"] == "as_retrained"
+    assert rows["x"]["verdict"] == rows["retrain"]["verdict"] == "equivalent"
     assert all(abs(rows["x"][end]) < rows["x"]["margin"] for end in ("ci_low", "ci_high"))
     assert decide.INNER in rows["x"]["note"]
 
@@ -202,7 +208,11 @@ def test_efficacy_is_measured_from_retrained_models_seed_by_seed():
     assert rows["twice"]["distance"] == pytest.approx(np.log(2), abs=0.1)
     assert rows["twice"]["ci_high"] - rows["twice"]["ci_low"] < 0.2
     verdicts = {name: row["verdict"] for name, row in rows.items()}
-    assert (verdicts["none"], verdicts["twice"], verdicts["below"]) == ("told", "told", "over_unlearned")
+    assert (verdicts["none"], verdicts["twice"], verdicts["below"]) == (
+        "distinguishable",
+        "distinguishable",
+        "over_unlearned",
+    )
     assert rows["retrain_control"]["p_holm"] > 0.05
     assert rows["twice"]["margin"] == pytest.approx(np.log(1.5))
     # what doing nothing leaves is a factor of 8, of which a factor of 2 is a third
@@ -212,18 +222,18 @@ def test_efficacy_is_measured_from_retrained_models_seed_by_seed():
 def test_retraining_without_a_control_has_nothing_to_be_measured_from():
     rng = np.random.default_rng(4)
     made, rows = compare(of_seeds({name: seeds(rng, factor) for name, factor in {"none": 4.0, "retrain": 1.0}.items()}))
-    assert rows["retrain"]["verdict"] == "undecided"
+    assert rows["retrain"]["verdict"] == "inconclusive"
     assert rows["retrain"]["note"] == "no distance: there is no retrain control to measure it from"
-    assert rows["none"]["verdict"] == "told"
+    assert rows["none"]["verdict"] == "distinguishable"
     assert {row["method"] for row in made.distances} == {"none"}
 
 
-def test_models_that_are_not_the_same_are_not_paired():
+def test_models_without_partners_are_held_against_the_mean():
     rng = np.random.default_rng(5)
     parts = of_seeds({"none": seeds(rng, 4.0), "retrain": seeds(rng, 1.0, count=8)})
     _, rows = compare(parts)
-    assert rows["none"]["verdict"] == "undecided"
-    assert "retrain has other models or samples" in rows["none"]["note"]
+    assert rows["none"]["verdict"] == "distinguishable"
+    assert rows["none"]["distance"] == pytest.approx(np.log(4), abs=0.1)
 
 
 @pytest.mark.parametrize(("near", "value", "ends"), [(-1, 0.5, (-0.25, 0.2)), (1, 1.6, (-0.2, 0.25))])
@@ -235,3 +245,86 @@ def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)
     assert row["distance"] == pytest.approx(near * (value + 0.025 - 1))
     assert row["from"] == "theory"
+
+
+# ---------------------------------------------------------------- what a scenario can say
+
+
+def test_where_doing_nothing_is_not_found_no_method_has_a_class():
+    truth = {"none": (0.0, 0.0), "retrain": (0.0, 0.0), "x": (0.0, 0.0), "over": (-0.3, -0.1), "broken": (0.0, 0.0)}
+    found = scenario(np.random.default_rng(21), truth, {"broken": 0.4}, **LARGE)
+    _, rows = compare({**found, "diverged": {}}, {"diverged": "NaN"})
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        **dict.fromkeys(("none", "retrain", "x", "over"), "nothing_to_find"), "broken": "broken", "diverged": "failed",
+    }  # fmt: skip
+    assert rows["over"]["found_by"] == "advantage attack0/trained"
+    assert "it differs from retraining all the same" in rows["over"]["note"]
+
+
+def test_a_margin_is_at_most_half_of_what_doing_nothing_leaves():
+    found = scenario(np.random.default_rng(22), {"none": (0.06,), "retrain": (0.0,), "x": (0.035,)}, **LARGE)
+    made, rows = compare(found)
+    none = next(row for row in made.distances if row["method"] == "none" and row["metric"] == "advantage")
+    assert none["p_holm"] <= 0.05
+    assert 0 < rows["x"]["margin"] < 0.03  # .05 is what the study names
+    assert rows["x"]["verdict"] != "equivalent"
+
+
+def test_yardsticks_that_disagree_are_none():
+    truth = {"none": (0.3,), "retrain": (0.0,), "retrain_control": (0.2,), "x": (0.0,)}
+    _, rows = compare(scenario(np.random.default_rng(23), truth, **LARGE))
+    assert {rows[name]["verdict"] for name in ("retrain", "retrain_control", "x")} == {"yardsticks_disagree"}
+    assert rows["none"]["verdict"] == "distinguishable"
+
+
+def test_without_a_yardstick_there_is_no_verdict():
+    rng = np.random.default_rng(24)
+    _, rows = compare(of_seeds({"none": seeds(rng, 4.0), "x": seeds(rng, 1.0)}))
+    assert {row["verdict"] for row in rows.values()} == {"no_yardstick"}
+
+
+def test_nothing_is_equivalent_without_models_by_which_attacks_are_shown_to_find_something():
+    found = scenario(np.random.default_rng(25), {"retrain": (0.0,), "x": (0.0,)}, **LARGE)
+    _, rows = compare(found)
+    assert rows["x"]["verdict"] == "inconclusive"
+    assert sensitivity.NO_NONE in rows["x"]["note"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "least", "words"),
+    [
+        ({"retain": (0.11, 0.09, 0.13), "most_frequent": (0.12, 0.12, 0.12)}, 0.01, "learned nothing"),
+        ({"retain": (0.9, 0.8, 1.0), "most_frequent": (0.1, 0.1, 0.1), "forget": (0.8, 0.75, 0.85),
+          "heldout": (0.78, 0.74, 0.82)}, 0.01, "memorised nothing"),
+        ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.2, "too few models or samples"),
+        ({"forget": (0.99, 0.97, 1.0), "heldout": (0.6, 0.5, 0.7)}, 0.02, "the attacks find nothing"),
+    ],
+)  # fmt: skip
+def test_why_there_is_nothing_to_find(shares, least, words):
+    assert words in sensitivity.explanation(shares, least_distance=least, margin=0.05)
+
+
+def test_the_share_closed_does_not_hang_on_the_last_bit():
+    """Two attacks that find the same of a method and of none: whichever speaks, the share and its limits are equal."""
+    found = advantages(np.random.default_rng(26), {"none": (0.3, 0.3), "x": (0.1, 0.1)}, (0.0, 0.0), pairs=4)
+    shares = []
+    for bit in (-1e-9, 1e-9):
+        for method in ("none", "x"):
+            one = found[method]["advantage"]
+            value = one.value.copy()
+            value[0] += value[1].mean() - value[0].mean() + bit * (1 if method == "x" else -1)
+            found[method] = {"advantage": replace(one, value=value)}
+        row = compare(found)[1]["x"]
+        shares.append([row[name] for name in ("share_closed", "share_low", "share_high")])
+    np.testing.assert_allclose(*shares, atol=1e-6)
+
+
+def test_a_planned_look_asks_for_more():
+    """At a level of .001 a distance that .05 finds is not found, and an interval is wider."""
+    found = scenario(np.random.default_rng(27), {"none": (0.3,), "retrain": (0.0,), "x": (0.02,)}, samples=2000, k=400)
+    one, early = (
+        verdicts.compare(found, {}, margins=MARGINS, draws=300, seed=0, alpha=alpha).verdicts for alpha in (0.05, 1e-3)
+    )
+    late, soon = ({row["method"]: row for row in rows}["x"] for rows in (one, early))
+    assert soon["p_holm"] == pytest.approx(min(50 * late["p_holm"], 1), rel=0.5)
+    assert soon["ci_high"] - soon["ci_low"] > 1.3 * (late["ci_high"] - late["ci_low"])

@@ -1,24 +1,28 @@
-"""What would decide an undecided method, and what a pilot foretells, against studies of that size."""
+"""What would decide an inconclusive method, and what a pilot foretells, against studies of that size."""
 
 import numpy as np
 import pytest
+from unlearning_audit.comparisons import planning
+from unlearning_audit.metrics import competition
 
 from comparison_cases import compare, scenario
-from unlearning.comparisons import planning
-from unlearning.metrics import competition
 
 PLAN = "x", "pairs", 4.0
 
 
-def test_an_undecided_method_says_what_would_decide():
+def test_an_inconclusive_method_says_what_would_decide():
     parts = scenario(np.random.default_rng(6), {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}, pairs=2)
     made, rows = compare(parts)
-    assert rows["x"]["verdict"] == "undecided"
+    assert rows["x"]["verdict"] == "inconclusive"
     needs = [row for row in made.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
     assert {row["metric"] for row in needs} >= {"advantage"}
-    most = max(row["units"] for row in needs if row["what"] == "decides_pairs")
-    assert f"to decide: about {most:g} pairs" in rows["x"]["note"]
-    assert all(row["times"] > 1 for row in needs)
+    alike = [row for row in needs if row["outcome"] == "equivalent"]
+    most = max(row["units"] for row in alike if row["what"] == "decides_pairs")
+    assert f"if it is retraining, {most:g} pairs" in rows["x"]["note"]
+    (own,) = (row for row in made.distances if row["method"] == "x" and row["metric"] == "advantage")
+    ends = {row["assumed"] for row in needs if row["outcome"] == "distinguishable" and row["metric"] == "advantage"}
+    assert ends <= {own["ci_low"], own["ci_high"]}  # the estimate is not taken for the truth
+    assert all(row["assumed"] == 0 for row in alike)
 
 
 def test_what_would_decide_decides():
@@ -27,10 +31,11 @@ def test_what_would_decide_decides():
     truth = {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}
     pilot, _ = compare(scenario(rng, truth, pairs=3, samples=4000))
     needs = [row for row in pilot.resolution if row["method"] == "x" and row["what"] == "decides_pairs"]
+    needs = [row for row in needs if row["outcome"] == "equivalent"]
     pairs = int(max(row["units"] for row in needs))
     for i in range(studies):
         _, rows = compare(scenario(rng, truth, pairs=pairs, samples=4000), seed=i)
-        decided += rows["x"]["verdict"] == "as_retrained"
+        decided += rows["x"]["verdict"] == "equivalent"
     assert decided / studies >= 0.8 - 3.1 * np.sqrt(0.8 * 0.2 / studies)
 
 
@@ -100,25 +105,27 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
             widths[models].append(row["half_width"])
             assert {row["what"] for row in made.resolution} == {"today", "samples"}
             assert planning.foretold([row], pairs=4.0, models=1.0)["half_width"] == row["half_width"]
-            if rows["x"]["verdict"] == "undecided":
+            if rows["x"]["verdict"] == "inconclusive":
                 assert "neither more pairs nor more models would decide" in rows["x"]["note"]
     assert 0.7 < np.median(widths[64]) / np.median(widths[16]) < 1.4  # half as wide, if they were averages
 
 
-def test_as_retrained_takes_every_metric_that_is_undecided():
-    rows = [
-        {"metric": metric, "what": "decides_pairs", "outcome": "as_retrained", "times": times, "units": 4 * times,
-         "unit": "pairs", "models": 1}
-        for metric, times in (("a", 2), ("b", 3))
-    ]  # fmt: skip
-    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == "to decide: about 12 pairs"
+def row(metric, outcome, times, assumed=0.0):
+    return {"metric": metric, "what": "decides_pairs", "outcome": outcome, "times": times, "units": 4 * times,
+            "unit": "pairs", "models": 1, "assumed": assumed}  # fmt: skip
+
+
+def test_equivalence_takes_every_metric_that_is_inconclusive():
+    rows = [row("a", "equivalent", 2), row("b", "equivalent", 3)]
+    said = "if it is retraining, 12 pairs show that it is equivalent with power 0.8"
+    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == said
     no = "neither more pairs nor more models would decide"
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
-    rows[0]["outcome"] = "told"
-    assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == "to decide: about 8 pairs"
 
 
-def test_what_most_studies_of_this_size_would_tell_takes_little_more():
-    rows = [{"metric": "a", "what": f"decides_{what}", "outcome": "told", "times": 1, "units": 3, "unit": "pairs",
-             "models": 1} for what in ("pairs", "models")]  # fmt: skip
-    assert planning.instruction(rows, metrics={"a"}, unknown=[]) == "to decide: little more than there is"
+def test_a_distance_is_found_by_one_metric_at_either_limit():
+    rows = [row("a", "distinguishable", 9, -0.02), row("a", "distinguishable", 2, 0.3)]
+    rows.append(row("b", "distinguishable", 5, 0.1))
+    assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == (
+        "if its distance is the upper limit, 8 pairs find it; if its distance is the lower limit, 20 pairs find it"
+    )

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from unlearning_audit import stats
+from unlearning_audit.metrics import _null, competition
+from unlearning_audit.metrics._epsilon import epsilons, points
+from unlearning_audit.stats import jackknife, paired, pseudo
 
 from held_answers import Held
-from unlearning import stats
-from unlearning.metrics import _null, competition
-from unlearning.metrics._epsilon import epsilons, points
-from unlearning.stats import jackknife, paired, pseudo
+from row_places import about
 
 
 def null_quality(models: int, sd: float, samples: int, rule: str = "exact", shift: float = 0.0) -> float:
@@ -153,8 +154,8 @@ def population(rng, models: int, samples: int, shift: float = 0.0, accuracy: flo
 
 
 def by_metric(rows: list[dict]) -> dict[str, dict]:
-    assert len({r["metric"] for r in rows}) == len(rows)
-    return {r["metric"]: r for r in rows}
+    assert len({r.metric for r in rows}) == len(rows)
+    return {r.metric: r for r in rows}
 
 
 @pytest.mark.parametrize("second", [False, True])
@@ -172,20 +173,20 @@ def test_rows_of_a_perfect_method(second):
         )
     )
     ratio = rows["forgetting_quality_over_null"]
-    assert ratio["ci_low"] < 1 < ratio["ci_high"]
-    assert ratio["ci_high"] - ratio["ci_low"] < 1
-    assert rows["forgetting_quality_null"]["setting"] == f"rule=exact;models={40 if second else 24}"
+    assert ratio.ci_low < 1 < ratio.ci_high
+    assert ratio.ci_high - ratio.ci_low < 1
+    assert about(rows["forgetting_quality_null"]) == f"rule=exact;models={40 if second else 24}"
     quality = points(epsilons(unlearned=unlearned.phi, retrained=retrained.phi), models=48).mean()
-    assert rows["forgetting_quality"]["value"] == pytest.approx(quality)
+    assert rows["forgetting_quality"].value == pytest.approx(quality)
     ra = unlearned.retain_accuracy.mean() / retrained.retain_accuracy.mean()
     ta = unlearned.test_accuracy.mean() / retrained.test_accuracy.mean()
-    assert rows["score"]["value"] == pytest.approx(quality * ra * ta)
-    assert rows["retain_accuracy_ratio"]["ci_low"] < 1 < rows["retain_accuracy_ratio"]["ci_high"]
-    assert rows["score"]["note"] == ""
-    assert rows["epsilon_lower_bound_max"]["value"] < 0.3
+    assert rows["score"].value == pytest.approx(quality * ra * ta)
+    assert rows["retain_accuracy_ratio"].ci_low < 1 < rows["retain_accuracy_ratio"].ci_high
+    assert rows["score"].note == ""
+    assert rows["epsilon_lower_bound_max"].value < 0.3
     for r in rows.values():
-        assert r["ci_low"] <= r["value"] <= r["ci_high"]
-        assert r["n"] > 0
+        assert r.ci_low <= r.value <= r.ci_high
+        assert r.n > 0
 
 
 def test_rows_of_a_bad_method():
@@ -198,9 +199,9 @@ def test_rows_of_a_bad_method():
             rng=np.random.default_rng(0),
         )
     )
-    assert rows["forgetting_quality_over_null"]["ci_high"] < 0.2
-    assert rows["retain_accuracy_ratio"]["value"] == pytest.approx(8 / 9, abs=0.01)
-    assert rows["epsilon_lower_bound_mean"]["value"] > 0.2
+    assert rows["forgetting_quality_over_null"].ci_high < 0.2
+    assert rows["retain_accuracy_ratio"].value == pytest.approx(8 / 9, abs=0.01)
+    assert rows["epsilon_lower_bound_mean"].value > 0.2
 
 
 def test_rows_without_what_they_need_are_empty_with_a_reason():
@@ -217,9 +218,9 @@ def test_rows_without_what_they_need_are_empty_with_a_reason():
         "retain_accuracy_ratio": "no retain accuracy",
         "score": "needs retain and test accuracy",
     }.items():
-        assert math.isnan(rows[name]["value"])
-        assert reason in rows[name]["note"]
-    assert rows["forgetting_quality"]["ci_low"] >= 0
+        assert math.isnan(rows[name].value)
+        assert reason in rows[name].note
+    assert rows["forgetting_quality"].ci_low >= 0
 
 
 def test_two_models_give_intervals_over_samples_only():
@@ -233,8 +234,8 @@ def test_two_models_give_intervals_over_samples_only():
             rng=np.random.default_rng(0),
         )
     )
-    assert "too few models for an interval over models" in rows["epsilon_mean"]["note"]
-    assert math.isnan(rows["epsilon_lower_bound_mean"]["value"])
+    assert "too few models for an interval over models" in rows["epsilon_mean"].note
+    assert math.isnan(rows["epsilon_lower_bound_mean"].value)
 
 
 def test_evaluation_is_deterministic_and_ignores_the_order_of_samples():
@@ -252,10 +253,8 @@ def test_evaluation_is_deterministic_and_ignores_the_order_of_samples():
 
     one, other = rows(u, r), rows(u[:, order], r[:, order])
     for a, b in zip(one, other, strict=True):
-        assert a["metric"] == b["metric"]
-        np.testing.assert_allclose(
-            [a[k] for k in ("value", "ci_low", "ci_high")], [b[k] for k in ("value", "ci_low", "ci_high")], rtol=1e-9
-        )
+        assert a.metric == b.metric
+        np.testing.assert_allclose((a.value, a.ci_low, a.ci_high), (b.value, b.ci_low, b.ci_high), rtol=1e-9)
 
 
 def test_share_at_the_cap_is_a_rate():
@@ -271,7 +270,7 @@ def test_share_at_the_cap_is_a_rate():
         )
     )
     expected = stats.clopper_pearson(successes=12, n=30)
-    assert (rows["epsilon_at_cap_share"]["value"], rows["epsilon_at_cap_share"]["ci_low"]) == (0.4, expected.low)
+    assert (rows["epsilon_at_cap_share"].value, rows["epsilon_at_cap_share"].ci_low) == (0.4, expected.low)
 
 
 def test_retraining_is_compared_with_its_control_and_the_control_with_retraining():

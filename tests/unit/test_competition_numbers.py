@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from unlearning_audit import stats
+from unlearning_audit.metrics import _null, competition
+from unlearning_audit.metrics._epsilon_bound import bound_table
 
 from held_answers import Held
-from unlearning import stats
-from unlearning.metrics import _null, competition
-from unlearning.metrics._epsilon_bound import bound_table
+from row_places import about
 
 TOLD = np.arange(8) < 4  # samples whose phi is 1 after unlearning and 0 after retraining; 2 in all models elsewhere
 
@@ -30,12 +31,12 @@ def rows_of(unlearned, retrained, independent=None, **options) -> dict[str, dict
         unlearned=unlearned, retrained=retrained, independent=independent, options=competition.Options(**options),
         rng=np.random.default_rng(0),
     )  # fmt: skip
-    assert len({row["metric"] for row in found}) == len(found)
-    return {row["metric"]: row for row in found}
+    assert len({row.metric for row in found}) == len(found)
+    return {row.metric: row for row in found}
 
 
 def limits(row: dict) -> tuple[float, ...]:
-    return row["value"], row["ci_low"], row["ci_high"]
+    return row.value, row.ci_low, row.ci_high
 
 
 #: Of the mean of four zeros and four ones, when models do not differ.
@@ -51,9 +52,9 @@ def test_epsilon_and_quality_are_means_over_samples(rows):
     assert limits(rows["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
     assert limits(rows["forgetting_quality"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
     for name in ("epsilon_mean", "forgetting_quality"):
-        assert rows[name]["note"] == "41 unlearned and 40 retrained models"
-        assert rows[name]["setting"] == "rule=exact;models=40"
-        assert rows[name]["n"] == 8
+        assert rows[name].note == "41 unlearned and 40 retrained models"
+        assert about(rows[name]) == "rule=exact;models=40"
+        assert rows[name].n == 8
     share = stats.clopper_pearson(successes=4, n=8)
     assert limits(rows["epsilon_at_cap_share"]) == (0.5, share.low, share.high)
 
@@ -62,25 +63,25 @@ def test_the_share_at_the_cap_is_that_of_all_models():
     # told apart but for the first model of each side, which are left out together
     first = np.tile(np.arange(9)[:, None] == 0, (1, 8))
     found = rows_of(competition.Models(1.0 - first), competition.Models(1.0 * first))
-    assert found["epsilon_at_cap_share"]["value"] == 0
-    assert found["epsilon_mean"]["value"] == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
+    assert found["epsilon_at_cap_share"].value == 0
+    assert found["epsilon_mean"].value == pytest.approx(math.log(9 * (8 / 9 - 1e-5)))
 
 
 def test_the_null_of_retrained_models_that_agree_is_one(rows):
     assert limits(rows["forgetting_quality_null"]) == (1, 1, 1)
     assert limits(rows["forgetting_quality_over_null"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
     for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-        assert rows[name]["note"] == "random halves, 20 models on each side, mean of 2 splits"
-        assert rows[name]["setting"] == "rule=exact;models=20"
-        assert rows[name]["n"] == 8
+        assert rows[name].note == "random halves, 20 models on each side, mean of 2 splits"
+        assert about(rows[name]) == "rule=exact;models=20"
+        assert rows[name].n == 8
 
 
 def test_the_score_multiplies_the_ratios_of_accuracy(rows):
     assert limits(rows["retain_accuracy_ratio"]) == pytest.approx((8 / 9,) * 3)
     assert limits(rows["test_accuracy_ratio"]) == pytest.approx((3 / 4,) * 3)
-    assert rows["test_accuracy_ratio"]["n"] == 40
+    assert rows["test_accuracy_ratio"].n == 40
     assert limits(rows["score"]) == pytest.approx([8 / 9 * 3 / 4 * one for one in (0.5, 0.5 - HALF, 0.5 + HALF)])
-    assert (rows["score"]["setting"], rows["score"]["n"]) == ("rule=exact;models=40", 8)
+    assert (about(rows["score"]), rows["score"].n) == ("rule=exact;models=40", 8)
 
 
 def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
@@ -88,29 +89,29 @@ def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
     mean = stats.mean_interval(values=np.where(TOLD, one, 0.0))
     row = rows["epsilon_lower_bound_mean"]
     assert limits(row) == pytest.approx((one / 2, max(mean.low, 0), mean.high))
-    assert row["note"] == "threshold chosen on 20, bounded on 21 models of each kind; interval over samples"
+    assert row.note == "threshold chosen on 20, bounded on 21 models of each kind; interval over samples"
     largest = bound_table(21, 20, 1e-5, 1 - 0.05 / 8)[21, 0]
     row = rows["epsilon_lower_bound_max"]
     assert limits(row) == pytest.approx((largest, largest, np.inf))
     assert 0 < largest < one
-    assert row["note"].endswith("21 models of each kind; holds for all samples together; one-sided")
-    assert (row["setting"], row["n"]) == ("confidence=0.95", 8)
+    assert row.note.endswith("21 models of each kind; holds for all samples together; one-sided")
+    assert (about(row), row.n) == ("confidence=0.95", 8)
     # one of eight samples told apart: the interval of the mean would begin below 0
     first = np.arange(8) < 1
     few = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
-    assert few["epsilon_lower_bound_mean"]["value"] == pytest.approx(one / 8)
-    assert few["epsilon_lower_bound_mean"]["ci_low"] == 0
-    assert few["forgetting_quality"]["value"] == 7 / 8
-    assert few["forgetting_quality"]["ci_high"] == 1
+    assert few["epsilon_lower_bound_mean"].value == pytest.approx(one / 8)
+    assert few["epsilon_lower_bound_mean"].ci_low == 0
+    assert few["forgetting_quality"].value == 7 / 8
+    assert few["forgetting_quality"].ci_high == 1
 
 
 def test_options_reach_the_numbers():
     found = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
     assert limits(found["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
-    assert found["epsilon_at_cap_share"]["value"] == 0.5
-    assert found["forgetting_quality_null"]["note"] == "random halves, 4 models on each side, mean of 3 splits"
-    assert found["forgetting_quality_null"]["setting"] == "rule=grid;models=4"
-    assert found["epsilon_lower_bound_max"]["setting"] == "confidence=0.5"
+    assert found["epsilon_at_cap_share"].value == 0.5
+    assert found["forgetting_quality_null"].note == "random halves, 4 models on each side, mean of 3 splits"
+    assert about(found["forgetting_quality_null"]) == "rule=grid;models=4"
+    assert about(found["epsilon_lower_bound_max"]) == "confidence=0.5"
 
 
 def test_a_second_retrained_population_is_the_null():
@@ -120,14 +121,14 @@ def test_a_second_retrained_population_is_the_null():
     assert limits(found["forgetting_quality_over_null"]) == pytest.approx((1, 1, 1), abs=1e-9)
     # six groups without the null's five: models are not left out where the two cannot be paired
     said = "7 retrained against 5 independently retrained models"
-    assert found["forgetting_quality_null"]["note"] == f"{said}; too few models for an interval over models"
-    assert found["forgetting_quality_null"]["setting"] == "rule=exact;models=5"
+    assert found["forgetting_quality_null"].note == f"{said}; too few models for an interval over models"
+    assert about(found["forgetting_quality_null"]) == "rule=exact;models=5"
     paired = rows_of(models(6, 1.0), models(7, 0.0), models(6, 2.0))
-    assert paired["forgetting_quality_null"]["note"] == "7 retrained against 6 independently retrained models"
+    assert paired["forgetting_quality_null"].note == "7 retrained against 6 independently retrained models"
     nothing = competition.Models(phi(6, 5.0, TOLD | True))
     empty = rows_of(models(6, 1.0), models(7, 0.0), nothing)["forgetting_quality_over_null"]
-    assert empty["note"] == "F₀ is 0 (7 retrained against 6 independently retrained models)"
-    assert empty["n"] == 8
+    assert empty.note == "F₀ is 0 (7 retrained against 6 independently retrained models)"
+    assert empty.n == 8
     with pytest.raises(ValueError, match="over the same samples"):
         rows_of(models(6, 1.0), models(7, 0.0), competition.Models(phi(6, 2.0)[:, :5]))
 
@@ -139,15 +140,15 @@ def test_how_many_models_are_needed(count, halves, bounds):
     for sizes in ((count, 9), (9, count)):
         found = rows_of(models(sizes[0], 1.0), models(sizes[1], 0.0))
         for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-            assert math.isnan(found[name]["value"]) != halves
+            assert math.isnan(found[name].value) != halves
         for name in ("epsilon_lower_bound_mean", "epsilon_lower_bound_max"):
-            assert math.isnan(found[name]["value"]) != bounds
-            assert found[name]["n"] == 8
+            assert math.isnan(found[name].value) != bounds
+            assert found[name].n == 8
         if not halves:
-            assert found["forgetting_quality_null"]["note"].startswith("halves need 8 models of each kind")
-            assert found["forgetting_quality_null"]["n"] == 8
+            assert found["forgetting_quality_null"].note.startswith("halves need 8 models of each kind")
+            assert found["forgetting_quality_null"].n == 8
         if not bounds:
-            assert "needs four of each kind" in found["epsilon_lower_bound_max"]["note"]
+            assert "needs four of each kind" in found["epsilon_lower_bound_max"].note
 
 
 def test_what_of_accuracy_is_missing_is_said():
@@ -159,12 +160,12 @@ def test_what_of_accuracy_is_missing_is_said():
     ):
         found = rows_of(unlearned, retrained)
         other = {"retain_accuracy": "test_accuracy", "test_accuracy": "retain_accuracy"}[name]
-        assert math.isnan(found[f"{name}_ratio"]["value"])
-        assert why in found[f"{name}_ratio"]["note"]
-        assert found[f"{name}_ratio"]["n"] == 9
-        assert found[f"{other}_ratio"]["value"] > 0.7
-        assert "needs retain and test accuracy of both" in found["score"]["note"]
-        assert found["score"]["n"] == 8
+        assert math.isnan(found[f"{name}_ratio"].value)
+        assert why in found[f"{name}_ratio"].note
+        assert found[f"{name}_ratio"].n == 9
+        assert found[f"{other}_ratio"].value > 0.7
+        assert "needs retain and test accuracy of both" in found["score"].note
+        assert found["score"].n == 8
 
 
 def test_ratios_have_students_interval_over_models():
@@ -177,9 +178,9 @@ def test_ratios_have_students_interval_over_models():
 
 def test_two_models_say_nothing_of_how_models_vary():
     found = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
-    assert found["retain_accuracy_ratio"]["value"] == pytest.approx(8 / 9)
-    assert math.isnan(found["retain_accuracy_ratio"]["ci_low"])
-    assert found["retain_accuracy_ratio"]["note"] == "too few models for an interval over models"
+    assert found["retain_accuracy_ratio"].value == pytest.approx(8 / 9)
+    assert math.isnan(found["retain_accuracy_ratio"].ci_low)
+    assert found["retain_accuracy_ratio"].note == "too few models for an interval over models"
     assert limits(found["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
 
 
@@ -202,8 +203,8 @@ def test_limits_end_at_zero():
     retrained = competition.Models(phi(9, 0.0, told), *np.full((2, 9), 0.1))
     found = rows_of(unlearned, retrained)
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score", "retain_accuracy_ratio"):
-        assert found[name]["value"] > 0
-        assert found[name]["ci_low"] == 0
+        assert found[name].value > 0
+        assert found[name].ci_low == 0
 
 
 def contributed(u, r, independent, samples: np.ndarray = TOLD, groups: int = 4):

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
 #: Nine aliases in each line of nine aliases each: 9⁸ values in a few hundred bytes.
 BILLION = b"a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + b"".join(

@@ -4,10 +4,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts import contributions as added
-from unlearning.artifacts.contributions import Contribution, Standard
-from unlearning.artifacts.files import ArtifactError
+from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.files import ArtifactError
 
 STANDARD = Standard(0.5, -1, "auc", scale="ratio", deciding=False, far=False, units="forks", narrows=False,
                     chance=added.OF_RETRAINED)  # fmt: skip
@@ -21,10 +20,11 @@ def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise()
     assert asdict(Standard(0.0, 1, "auc")) == {
         "ideal": 0.0, "near": 1, "margin": "auc", "scale": "difference", "deciding": True, "far": True,
         "units": "blocks", "narrows": True, "chance": "itself",
+        "lowest": -np.inf, "highest": np.inf, "coarse": False,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", chance="samples")])
+@pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", lowest=-4.0)])
 def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
     written = {"one": replace(ONE, standard=standard), "two": ONE}
     added.write(tmp_path / "a.npz", written)

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
+from unlearning_audit.protocols import ruli as thirds
+from unlearning_audit.stats import paired
 
+import metric_calls as call
+from row_places import about
 from ruli_cases import Folder, data, memberships, retrained, trained
 from swap_games import World, layout, signed_advantage
-from unlearning.artifacts import contributions as added
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.files import ArtifactError
-from unlearning.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
-from unlearning.protocols import ruli as thirds
-from unlearning.stats import paired
 
 SETTINGS = {"metrics": {"ruli": ruli.Options(fpr=()).model_dump()}, "seed": 0}
 
@@ -34,8 +36,8 @@ def folder(tmp_path_factory):
 
 
 def value(rows, metric, setting="", attack=""):
-    (row,) = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and r["setting"].startswith(setting)]
-    return row["value"]
+    (row,) = [r for r in rows if (r.metric, r.attack) == (metric, attack) and about(r).startswith(setting)]
+    return row.value
 
 
 # ---------------------------------------------------------------- numbers
@@ -95,7 +97,7 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
 
 def test_ruli_s_contributions_add_up_to_its_aucs(folder):
     case = folder.case(folder.original, folder.original, folder.retrained, folder.control)
-    found, rows = ruli.contributions(case, SETTINGS), ruli.rows(case, SETTINGS)
+    found, rows = call.parts(ruli, case, SETTINGS), call.rows(ruli, case, SETTINGS)
     assert list(found) == ["privacy_auc", "efficacy_auc"]
     for metric, one in found.items():
         assert mean(one)[0] == pytest.approx(value(rows, metric, attack="ruli"), abs=1e-12)
@@ -109,13 +111,13 @@ def test_ruli_says_on_which_side_of_retraining_a_method_lies(folder):
 
     over = folder.add("over", beyond)
     case = folder.case(folder.original, over, folder.retrained, folder.control)
-    assert value(ruli.rows(case, SETTINGS), "privacy_auc", attack="ruli") > 0.9
-    assert mean(ruli.contributions(case, SETTINGS)["privacy_auc"])[0] < 0.1
+    assert value(call.rows(ruli, case, SETTINGS), "privacy_auc", attack="ruli") > 0.9
+    assert mean(call.parts(ruli, case, SETTINGS)["privacy_auc"])[0] < 0.1
 
 
 def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(folder):
     case = folder.case(folder.original, folder.original)
-    found, rows = accuracy.contributions(case, {}), accuracy.rows(case, {})
+    found, rows = call.parts(accuracy, case, {}), call.rows(accuracy, case, {})
     for role in ("retain", "test"):
         one = found[f"accuracy_{role}"]
         assert mean(one)[0] == pytest.approx(value(rows, "accuracy", f"role={role}"), abs=1e-12)
@@ -147,10 +149,10 @@ class Gradients:
 
 def test_efficacy_is_kept_as_logarithms_and_left_out_where_it_is_infinite():
     norms = np.random.default_rng(3).exponential(size=(5, 20))
-    one = efficacy.contributions(Gradients(norms), {})["efficacy"]
+    one = call.parts(efficacy, Gradients(norms), {})["efficacy"]
     np.testing.assert_allclose(one.value[0], -np.log(norms.mean(axis=1)), atol=1e-12)
     norms[2] = 0
-    assert efficacy.contributions(Gradients(norms), {}) == {}
+    assert call.parts(efficacy, Gradients(norms), {}) == {}
 
 
 # ---------------------------------------------------------------- the file
@@ -167,7 +169,8 @@ def written(tmp_path):
 
 def test_what_was_written_is_read(written):
     path, found = written
-    (name,) = added.read(path)
+    assert list(added.read(path)) == ["advantage", "tail_advantage"]
+    name = "advantage"
     one, other = added.read(path)[name], found[name]
     for field in ("names", "unit", "split", "index", "value", "imagined"):
         assert np.array_equal(getattr(one, field), getattr(other, field)), field

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
+from unlearning_audit.bank import curvature
 
 from bank_cases import conv, mlp, tanh
-from unlearning.bank import curvature
 
 torch.set_num_threads(1)
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from unlearning import data
-from unlearning.data import Source, arrays, digits
+from unlearning_audit import data
+from unlearning_audit.data import Source, arrays, digits
 
 SCRIPTS = Path(data.__file__).parents[2]
 
@@ -47,7 +46,7 @@ def test_a_source_says_which_field_is_wrong(change, field):
 def test_naming_a_source_imports_no_heavy_library():
     code = (
         "import sys\n"
-        "from unlearning.data import arrays, cifar10, cifar100, digits, fashion_mnist, image_folder, mnist\n"
+        "from unlearning_audit.data import arrays, cifar10, cifar100, digits, fashion_mnist, image_folder, mnist\n"
         "print([m for m in ('torch', 'torchvision', 'sklearn', 'pandas', 'PIL', 'scipy') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=SCRIPTS, capture_output=True, text=True, check=True)
@@ -70,6 +69,18 @@ def test_digits_are_the_optical_digits_of_scikit_learn():
     # The first digit is a 0: dark in the middle of the picture, ink around it.
     assert flat.y[0] == 0
     assert images.x[0, 0, 3:5, 3].max() < images.x[0, 0, 3:5, 2].min()
+
+
+def test_arrays_may_say_whose_each_sample_is(tmp_path):
+    x, y, part = np.zeros((6, 2), np.float32), np.array([0, 1, 0, 1, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
+    np.savez(tmp_path / "mine.npz", x=x, y=y, part=part, subject=np.array([7, 7, 8, 8, 9, 9], np.int32))
+    source = arrays.load(arrays.Options(path="mine.npz"), tmp_path)
+    few = data.prepare(source, seed=0, size=2, test_size=1)
+    assert source.subject.tolist() == [7, 7, 8, 8, 9, 9]
+    assert few.subject.tolist() == source.subject[few.index].tolist()
+    np.savez(tmp_path / "mine.npz", x=x, y=y, part=part, subject=np.array(["a"] * 6))
+    with pytest.raises(ValueError, match="subject is <U1"):
+        arrays.load(arrays.Options(path="mine.npz"), tmp_path)
 
 
 def test_arrays_are_read_as_they_were_saved(tmp_path):

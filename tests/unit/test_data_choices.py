@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from unlearning_audit import data
+from unlearning_audit.data import Source
 
 from data_cases import source
-from unlearning import data
-from unlearning.data import Source
 
 
 def test_without_choices_everything_stays():

@@ -2,9 +2,11 @@
 
 import math
 
-from unlearning.display import naming
-from unlearning.metrics import _text
-from unlearning.plugins import registry
+from unlearning_audit.adversary.reference import SIGNALS
+from unlearning_audit.display import naming
+from unlearning_audit.metrics import _text
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import OFFERS
 
 #: Place, head and group of each column; "~": without intervals; "*": left out beside a Q of swapped pairs.
 HEADLINE = """
@@ -82,19 +84,19 @@ def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
     ]  # fmt: skip
     assert [name for name, one in naming.quantities().items() if one.logarithmic] == [
         "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
-        "attack_probability", "one_run_p", "forget_quality",
+        "attack_probability", "one_run_p", "one_run_e", "forget_quality",
     ]  # fmt: skip
 
 
 def test_what_retraining_reads_by_theory():
     assert {name: one.ideal for name, one in naming.quantities().items() if not math.isnan(one.ideal)} == {
-        **dict.fromkeys(("q", "q_crossfit", "forgetting_quality_over_null", "relearn_steps"), 1),
+        **dict.fromkeys(("q", "q_crossfit", "forgetting_quality_over_null", "relearn_steps", "printed_numbers"), 1),
         **dict.fromkeys(("privacy_auc", "efficacy_auc", "right_guesses"), 0.5),
         **dict.fromkeys(
             (
                 "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
-                "rouge_gap",
+                "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage",
             ),
             0,
         ),
@@ -104,13 +106,17 @@ def test_what_retraining_reads_by_theory():
 def test_what_numbers_of_verdicts_are_held_against():
     """Ideal, on which side doing nothing lies, margin, scale; and what is said of few of them."""
     metrics = {name: registry.load("metrics", name) for name in registry.names("metrics")}
-    decides = {name: one for metric in metrics.values() for name, one in getattr(metric, "DECIDES", {}).items()}
+    own = {name: metric for name, metric in metrics.items() if name != "published"}
+    decides = {name: one for metric in own.values() for name, one in getattr(metric, "DECIDES", {}).items()}
+    assert all(math.isnan(standard.ideal) for standard in metrics["published"].DECIDES.values())
     worth = {name: metric.WORTH for name, metric in metrics.items() if hasattr(metric, "WORTH")}
     worth["_text"] = _text.WORTH
     found = {name: (str(one.ideal), one.near, one.margin, one.scale) for name, one in {**decides, **worth}.items()}
     assert found == {
         "advantage": ("0.0", 1, "advantage", "difference"),
+        "tail_advantage": ("0.0", 1, "tail", "difference"),
         "auc": ("0.5", 1, "auc", "difference"),
+        "klom": ("0.0", 1, "klom", "difference"),
         "privacy_auc": ("0.5", 1, "auc", "difference"),
         "efficacy_auc": ("0.5", 1, "auc", "difference"),
         "forgetting_quality_over_null": ("1.0", -1, "forgetting_quality", "ratio"),
@@ -121,10 +127,45 @@ def test_what_numbers_of_verdicts_are_held_against():
         ),
         "min_k_auc": ("nan", 1, "auc", "difference"),
         "truth_ratio": ("nan", -1, "accuracy", "difference"),
-        **dict.fromkeys(("accuracy", "utility"), ("nan", -1, "accuracy", "difference")),
+        **dict.fromkeys(("accuracy", "utility", "published"), ("nan", -1, "accuracy", "difference")),
         "_text": ("nan", 1, "perplexity", "log"),
     }
     assert all(one.deciding for one in decides.values())
     assert not any(one.deciding for one in worth.values())
     assert [name for name, one in decides.items() if not one.narrows] == ["forgetting_quality_over_null"]
-    assert [name for name, one in decides.items() if not one.far] == ["forgetting_quality_over_null"]
+    assert [name for name, one in decides.items() if not one.far] == [
+        "forgetting_quality_over_null",
+        "klom",
+        "tail_advantage",
+    ]
+
+
+# ---------------------------------------------------------------- what protocols offer and metrics need
+
+
+def test_every_offer_and_every_need_has_a_meaning():
+    for name in registry.names("protocols"):
+        assert set(registry.protocol(name).offers) <= set(OFFERS), name
+    readings = {*SIGNALS, "generations", "relearned"}
+    for name in registry.names("metrics"):
+        assert set(registry.declared("metrics", name)) <= OFFERS.keys() | readings, name
+        assert set(registry.declared("metrics", name, None, "DEFAULT")) <= set(registry.declared("metrics", name)) | {
+            "canaries"
+        }
+
+
+def test_offers_bring_metrics_along():
+    brought = {name: registry.defaults(registry.protocol(name).offers) for name in registry.names("protocols")}
+    assert brought == {
+        "competition": ("competition", "accuracy"), "efficacy": ("efficacy", "accuracy"), "external": ("external",),
+        "interclass_confusion": ("confusion", "accuracy"), "lira_selection": ("vulnerability",),
+        "one_run": ("one_run", "accuracy"), "random_splits": ("swap", "accuracy"),
+        "ruli": ("blind", "ruli", "accuracy"), "swap": ("swap", "accuracy"),
+    }  # fmt: skip
+
+
+def test_a_metric_is_possible_where_all_that_it_needs_is_offered():
+    assert "ruli_on_pairs" in registry.possible(registry.protocol("swap").offers)
+    assert registry.lacking(registry.protocol("random_splits").offers, "ruli_on_pairs") == ("swapped_pairs",)
+    assert registry.lacking(("forgotten",), "relearn") == ("weights",)
+    assert registry.lacking((), "privleak") == ("fair_draw",), "tokens are read from models, not offered"

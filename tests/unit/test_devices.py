@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from unlearning_audit.bank import lanes, updates
+from unlearning_audit.plugins import registry
 
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
 from test_lanes import fit
-from unlearning.bank import lanes, updates
-from unlearning.plugins import registry
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")

@@ -5,11 +5,11 @@ import math
 import re
 
 import pytest
+from unlearning_audit.display import lookup
+from unlearning_audit.display.lookup import Cell, Numbers
+from unlearning_audit.display.tables import formats, grid, typeset
 
 from display_cases import REASON, case, order, q, row, study
-from unlearning.display import lookup
-from unlearning.display.lookup import Cell, Numbers
-from unlearning.display.tables import formats, grid, typeset
 
 CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
@@ -29,7 +29,7 @@ def test_a_cell_is_the_row_of_its_case_metric_attack_and_setting():
     assert NUMBERS.cell(at8, "q").value == pytest.approx(0.9)
     assert NUMBERS.cell(at_inf, "q").value == pytest.approx(0.6)
     assert NUMBERS.cell(CASES[0], "q", "extended").value == pytest.approx(0.58)
-    assert NUMBERS.cell(CASES[0], "q", setting="pair=2").value == pytest.approx(0.61)
+    assert NUMBERS.cell(CASES[0], "q", pair=2).value == pytest.approx(0.61)
 
 
 def test_axis_values_that_start_alike_are_kept_apart():
@@ -40,19 +40,17 @@ def test_axis_values_that_start_alike_are_kept_apart():
 
 def test_the_papers_set_is_meant_where_no_attack_is_named_and_the_only_setting_where_none_is():
     one = case("s", "none")
-    numbers = Numbers(
-        [q(one, 0.4, attack="extended"), q(one, 0.5), row(one, "tpr_at_fpr", 0.1, setting="fpr=0.01")], [one]
-    )
-    assert numbers.cell(one, "q").attack == "paper"
-    assert numbers.cell(one, "tpr_at_fpr").setting == "fpr=0.01"
+    numbers = Numbers([q(one, 0.4, attack="extended"), q(one, 0.5), row(one, "tpr_at_fpr", 0.1, rate=0.01)], [one])
+    assert numbers.cell(one, "q").attack == "adaptive"
+    assert numbers.cell(one, "tpr_at_fpr").where == (("rate", 0.01),)
 
 
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
         ({"metric": "auc"}, "protocol swap gives no AUC"),
-        ({"metric": "q", "attack": "lira/trained"}, "attack lira/trained is none of paper, extended"),
-        ({"metric": "accuracy", "setting": "role=forget"}, "role=forget is none of role=test"),
+        ({"metric": "q", "attack": "lira/trained"}, "attack lira/trained is none of adaptive, extended"),
+        ({"metric": "accuracy", "role": "forget"}, "role = forget is none of: role = test"),
     ],
 )
 def test_an_empty_cell_says_why(asked, reason):
@@ -73,7 +71,7 @@ def test_a_failed_method_is_empty_everywhere_with_its_reason_and_an_unchanged_on
 
 def test_the_numbers_of_pairs_are_those_of_the_pair_as_a_whole():
     one = CASES[0]
-    gap = [row(one, "accuracy_gap", 0.1, 0.0, 0.2, setting=setting) for setting in ("pair=0;role=test", "role=test")]
+    gap = [row(one, "accuracy_gap", 0.1, 0.0, 0.2, role="test", pair=pair) for pair in (0, None)]
     numbers = Numbers([*ROWS, *gap], CASES)
     assert len(numbers.pairs(one, "q")) == 3
     assert numbers.pairs(one, "accuracy_gap") == []
@@ -239,7 +237,7 @@ def test_footnotes_go_on_after_z():
 
 
 def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each():
-    from unlearning.display.tables.typeset import SIGNIFICANT, decimals, finer, interval, number
+    from unlearning_audit.display.tables.typeset import SIGNIFICANT, decimals, finer, interval, number
 
     cells = [Cell(v, v / 2, 2 * v, metric="efficacy_median") for v in (806.4, 1.44, 0.00237, 0.0996)]
     places = decimals(cells)

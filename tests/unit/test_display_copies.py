@@ -1,11 +1,11 @@
 """Samples that occur more than once: counted when memberships are drawn, shown beside the controls."""
 
 import numpy as np
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.display.page import copies
 
 import splits as stage
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.files import write_spec
-from unlearning.display.page import copies
 
 
 def place(folder, scenario, groups, *batches):

@@ -1,15 +1,15 @@
 """Verdicts as people read them: sentences, controls, tables, the headline, figures."""
 
 import pytest
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.display import decisions
+from unlearning_audit.display.figures import _resolution, _verdicts
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import sentences
+from unlearning_audit.display.tables import headline, verdicts
 
 from decision_cases import GOOD, made, need, rows, written
 from display_cases import NAN, REASON, case, q, study
-from unlearning.artifacts.files import ArtifactError
-from unlearning.display import decisions
-from unlearning.display.figures import _resolution, _verdicts
-from unlearning.display.lookup import Numbers
-from unlearning.display.page import sentences
-from unlearning.display.tables import headline, verdicts
 
 PLACE = ("s", "")
 
@@ -26,16 +26,20 @@ def said(line, *others, **more):
 @pytest.mark.parametrize(
     ("line", "text", "tone"),
     [
-        (rows("x", "told", 0.2, share=0.5), "told from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], "
-         "p < 10⁻⁶; removes 50 % [40, 60] of what doing nothing leaves", ""),
-        (rows("x", "told", 0.4, share=0.0, against="like"), "told from retraining: advantage (kde, trained) 0.40 "
-         "[0.38, 0.42], p < 10⁻⁶; not told from doing nothing", "bad"),
-        (rows("x", "told", 0.6, share=-0.5, against="worse", p=0.003), "told from retraining: advantage (kde, trained) "
+        (rows("x", "distinguishable", 0.2, share=0.5),
+         "distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], "
+         "p < 10⁻⁴; removes 50 % [40, 60] of what doing nothing leaves", ""),
+        (rows("x", "distinguishable", 0.4, share=0.0, against="like"),
+         "distinguishable from retraining: advantage (kde, trained) 0.40 "
+         "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing", "bad"),
+        (rows("x", "distinguishable", 0.6, share=-0.5, against="worse", p=0.003),
+         "distinguishable from retraining: advantage (kde, trained) "
          "0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "bad"),
-        (rows("x", "as_retrained", 0.01, p=1.0, share=0.97), "as retrained within 0.05: advantage (kde, trained) 0.01 "
+        (rows("x", "equivalent", 0.01, p=1.0, share=0.97),
+         "equivalent to retraining within 0.05: advantage (kde, trained) 0.01 "
          "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "good"),
         (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, its forgotten samples look less familiar than "
-         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁶; better than doing nothing", "bad"),
+         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "bad"),
         (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "forgot by breaking the model: retain accuracy is 20 "
          "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
          "removes 100 % [90, 110] of what doing nothing leaves", "bad"),
@@ -47,20 +51,20 @@ def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, t
 
 def test_what_would_decide_is_said_with_its_cost():
     note = "not shown to be within the margin: advantage, accuracy_test; to decide: about 12 pairs"
-    line = rows("x", "undecided", 0.03, 0.05, p=0.4, note=note)
+    line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
     needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
     text, tone = said(line, needs=needs, spent=1800.0)
-    assert "undecided: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
+    assert "inconclusive: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
     assert text.endswith("test accuracy; to decide: about 12 pairs, which takes about 60 min more")
     assert tone == ""
 
 
 def test_distances_on_other_scales_are_read_as_factors():
-    log = rows("x", "told", 0.7, 0.1, metric="efficacy", attack="", scale="log")
+    log = rows("x", "distinguishable", 0.7, 0.1, metric="efficacy", attack="", scale="log")
     assert "2.01 [1.82, 2.23] times retraining's" in said(log)[0]
-    ratio = rows("x", "told", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
+    ratio = rows("x", "distinguishable", 0.4, 0.1, metric="forgetting_quality_over_null", attack="", scale="ratio")
     assert "F / F₀ 0.60 [0.50, 0.70] instead of 1" in said(ratio)[0]
-    (_, (own, *_)) = rows("x", "told", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
+    (_, (own, *_)) = rows("x", "distinguishable", 0.4, scale="ratio", margin_far=-0.25, margin_near=0.2)
     assert decisions.margin(own) == "a factor of 1.25"
 
 
@@ -89,9 +93,9 @@ def test_each_control_fails_alone(wrong):
     lines[:wrong] = lines[:wrong]
     if wrong < 3:
         bad = (
-            rows("none", "undecided", 0.02, p=0.6, against=""),
-            rows("retrain", "told", 0.2),
-            rows("retrain_control", "told", 0.2),
+            rows("none", "inconclusive", 0.02, p=0.6, against=""),
+            rows("retrain", "distinguishable", 0.2),
+            rows("retrain_control", "distinguishable", 0.2),
         )
         lines[wrong] = bad[wrong]
     found = checks(*lines)
@@ -101,7 +105,7 @@ def test_each_control_fails_alone(wrong):
 
 
 def test_what_cannot_be_checked_is_not_called_good():
-    unknown = rows("retrain", "undecided", NAN, p=NAN, note="no distance: there is no retrain control")
+    unknown = rows("retrain", "inconclusive", NAN, p=NAN, note="no distance: there is no retrain control")
     found = checks(GOOD[0], unknown)
     assert (found["retrain is perfect"].tone, found["two retrainings agree"].tone) == ("", "")
     assert "there is no retrain control" in found["retrain is perfect"].text
@@ -118,7 +122,11 @@ def test_failures_are_named_among_the_controls():
 
 @pytest.fixture
 def found():
-    lines = *GOOD, rows("x", "told", 0.2, share=0.5, gap=0.013), rows("y", "undecided", 0.03, p=0.5, note="why")
+    lines = (
+        *GOOD,
+        rows("x", "distinguishable", 0.2, share=0.5, gap=0.013),
+        rows("y", "inconclusive", 0.03, p=0.5, note="why"),
+    )
     plans = [need(name, what, times, half_width=0.06 / times) for name in ("retrain_control", "x")
              for what, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
     some = made(PLACE, *lines, needs=plans, spent=60.0)
@@ -133,14 +141,23 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(found)
     sheet = verdicts.verdicts(found, "study")
     assert [line.label for line in sheet.lines] == ["none", "x", "y", "retrain", "retrain (control)"]
     cells = [cell.text for cell in sheet.lines[1].cells]
-    assert cells == ["told", "50 % [40, 60]", "0.20 [0.18, 0.22]", "kde/trained", "< 10⁻⁶", "better", "0.013", "0.013"]
+    assert cells == [
+        "distinguishable",
+        "50 % [40, 60]",
+        "0.20 [0.18, 0.22]",
+        "kde/trained",
+        "< 10⁻⁴",
+        "better",
+        "0.013",
+        "0.013",
+    ]
     assert sheet.lines[2].cells[0].notes == ("why",)
     assert list(sheet.records[0]) == [
-        "study", "scenario", "setting", "method", "verdict", "told_by", "distance", "ci_low", "ci_high", "margin",
+        "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",
         "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",
     ]  # fmt: skip
     ranks = verdicts.ranks(found, "study")
-    assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4"), ("none", "5")]
+    assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4 of 5"), ("none", "5 of 5")]
     (line,) = verdicts.resolution(found, "study").lines
     assert [cell.text for cell in line.cells][-4:] == [
         "0.060 (0.000)",
@@ -158,7 +175,7 @@ def test_the_headline_starts_with_the_verdicts(found, tmp_path):
     blocks = text.split("\n\n")
     assert blocks[1].startswith("Verdicts, at an error rate of 5 %")
     assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
-    assert blocks[2].splitlines()[2].split()[:3] == ["x", "told", "50"]
+    assert blocks[2].splitlines()[2].split()[:3] == ["x", "distinguishable", "50"]
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -175,7 +192,7 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path
 def test_the_figures_show_every_method_that_is_judged(found):
     (axis,) = _verdicts.draw(found).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
-    assert "none itself is not told from retraining" in [text.get_text() for text in axis.texts]
+    assert "none itself is not distinguishable from retraining" in [text.get_text() for text in axis.texts]
     (axis,) = _resolution.draw(found).axes
     line = axis.lines[0]
     assert list(line.get_ydata()) == pytest.approx([1.2, 0.3, 0.075])
@@ -186,7 +203,7 @@ def test_the_figures_show_every_method_that_is_judged(found):
 
 def test_reasons_name_metrics_as_tables_do_also_those_without_a_number():
     where = ("ruli", "")
-    row = {"verdict": "undecided", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}
+    row = {"verdict": "inconclusive", "note": "nothing to hold against: efficacy_auc; by privacy_auc: little more"}
     distances = [{"method": "retrain", "metric": "privacy_auc"}, {"method": "scrub", "metric": "efficacy_auc"}]
     needs = [{"method": "retrain", "what": "decides_pairs", "times": 1.0}]
     found = decisions.Decisions(

@@ -1,14 +1,15 @@
 """Distributions over models: what is drawn is what was measured, panel by panel and row by row."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.display.figures import _densities
+from unlearning_audit.display.lookup import Numbers
 
 from display_cases import case, row
 from test_display_figures import figure, saved
-from unlearning.display.figures import _densities
-from unlearning.display.lookup import Numbers
 
 FRACTIONS, METHODS, MODELS = ("0.1", "0.5", "1"), ("none", "amnesiac", "retrain"), 12
 
@@ -29,7 +30,7 @@ def study():
                 ("efficacy", "", efficacy), ("efficacy_upper_bound", "", 10 * efficacy),
                 ("attack_probability", "art/own", belief),
             ):  # fmt: skip
-                rows += [row(one, metric, v, attack=attack, setting=f"model={m}") for m, v in enumerate(found)]
+                rows += [row(one, metric, v, attack=attack, model=m) for m, v in enumerate(found)]
                 rows.append(row(one, metric, found.mean(), attack=attack))
     return cases, rows, values
 
@@ -107,12 +108,12 @@ def test_a_density_is_highest_where_values_are_and_nothing_where_there_are_too_f
 def test_what_has_no_place_on_a_logarithmic_axis_is_counted(study, tmp_path):
     cases, rows, _ = study
     changed = [
-        {**r, "value": math.inf} if r["method"] == "none" and r["setting"].endswith(("model=1", "model=2")) else r
+        replace(r, row=replace(r.row, value=math.inf)) if r.method == "none" and r.row.model in (1, 2) else r
         for r in rows
     ]
     text = saved(figure("efficacy", ["mnist"], cases, changed, axis="fraction"), tmp_path)["svg"].read_text()
     assert text.count("+ 2 at 0 or ∞") == len(FRACTIONS)
-    gone = [r for r in rows if not (r["method"] == "none" and "model=" in r["setting"])]
+    gone = [r for r in rows if not (r.method == "none" and r.row.model is not None)]
     text = saved(figure("efficacy", ["mnist"], cases, gone, axis="fraction"), tmp_path)["svg"].read_text()
     assert text.count("no number") == len(FRACTIONS)
 

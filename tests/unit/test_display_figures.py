@@ -6,15 +6,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 from sklearn.metrics import roc_curve
+from unlearning_audit import stats
+from unlearning_audit.artifacts import arrays, tables
+from unlearning_audit.display import style
+from unlearning_audit.display.figures import axis, phi, roc
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import embed
+from unlearning_audit.workflow import parameters
 
-from display_cases import case, q, row, study
-from unlearning import stats
-from unlearning.artifacts import arrays, tables
-from unlearning.display import style
-from unlearning.display.figures import axis, phi, roc
-from unlearning.display.lookup import Numbers
-from unlearning.display.page import embed
-from unlearning.workflow import parameters
+from display_cases import case, failed, q, row, study
 
 CASES, ROWS = study()
 
@@ -27,7 +27,7 @@ def figure(kind, scenarios, cases=CASES, rows=ROWS, **fields):
         "methods": list(dict.fromkeys(one["method"] for one in cases)),
         "cases": some,
     }
-    return import_module(f"unlearning.display.figures.{kind}").draw(Numbers(rows, some), order)
+    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, some), order)
 
 
 def saved(drawn, folder, name="f"):
@@ -188,7 +188,7 @@ def test_the_curve_agrees_with_the_tables_and_the_strongest_attack_is_shown(file
 
 def test_the_roc_names_what_it_shows_and_what_it_cannot(tmp_path, files):
     cases = [{**case("s", name), "files": files if name == "none" else {}} for name in ("none", "scrub", "ssd")]
-    rows = [q(cases[0], 0.5), row(cases[2], "failed", np.nan, note="x")]
+    rows = [q(cases[0], 0.5), failed(cases[2], "method", "", "x")]
     text = saved(figure("roc", ["s"], cases, rows), tmp_path)["svg"].read_text()
     for label in ("none: strong/trained", "scrub: no scores", "ssd: failed", "not resolved"):
         assert f">{label}<" in text
@@ -206,7 +206,7 @@ def test_phi_is_that_of_forgotten_and_heldout_samples_of_target_models(files):
 
 def test_phi_has_a_panel_for_every_method(tmp_path, files):
     cases = [{**case("s", name), "files": files} for name in ("none", "scrub", "ssd", "a", "b", "c")]
-    rows = [*(q(one, 0.5) for one in cases[:-1]), row(cases[-1], "failed", np.nan, note="x")]
+    rows = [*(q(one, 0.5) for one in cases[:-1]), failed(cases[-1], "method", "", "x")]
     drawn = figure("phi", ["s"], cases, rows)
     shown = [panel.get_title("left") for panel in drawn.axes if panel.get_visible()]
     assert shown == ["none", "scrub", "ssd", "a", "b", "c"]
@@ -254,8 +254,8 @@ def test_drawings_on_one_page_share_no_id_and_follow_its_theme(tmp_path):
 
 
 def test_every_kind_of_figure_has_a_module_and_a_caption():
-    from unlearning.study.schema import Figure
+    from unlearning_audit.study.schema import Figure
 
     for kind in Figure.model_fields["kind"].annotation.__args__:
-        assert callable(import_module(f"unlearning.display.figures.{kind}").draw)
+        assert callable(import_module(f"unlearning_audit.display.figures.{kind}").draw)
         assert len(parameters.caption(kind).split("\n\n")) == 2

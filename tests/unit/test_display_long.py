@@ -5,13 +5,13 @@ import math
 from pathlib import Path
 
 import pytest
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import formats, grid
 
 from display_cases import case, order, row
-from unlearning.display.lookup import Numbers
-from unlearning.display.tables import formats, grid
 
 FILE = Path(__file__).parents[2] / "resources" / "published" / "published.csv"
-ROLES = ["role=retain", "role=forget", "role=test"]
+ROLES = ["retain", "forget", "test"]
 FACTS = {"dataset": "cifar10", "model": "mlp", "target_class": 8}
 
 
@@ -26,13 +26,21 @@ def study(fractions=("0.01", "1"), names=("none", "fisher", "fisher_becker"), sd
                 one["facts"]["variant"] = "becker" if name == "fisher_becker" else "golatkar"
             cases.append(one)
             for role, value in zip(ROLES, (0.25, 0.5, 0.26), strict=True):
-                rows.append(row(one, "accuracy", value, value - 0.02, value + 0.02, setting=role))
-                rows += [row(one, "accuracy_sd", 0.04, 0.03, 0.06, setting=role)] if sd else []
+                rows.append(row(one, "accuracy", value, value - 0.02, value + 0.02, role=role))
+                rows += [row(one, "accuracy_sd", 0.04, 0.03, 0.06, role=role)] if sd else []
     return cases, rows
 
 
 def table(cases, rows, **wish):
-    wanted = order(cases, ["cifar10"], metric="accuracy", setting=ROLES, columns="fraction", layout="long", **wish)
+    wanted = order(
+        cases,
+        ["cifar10"],
+        metric="accuracy",
+        where=[{"role": role} for role in ROLES],
+        columns="fraction",
+        layout="long",
+        **wish,
+    )
     (found,) = grid.sheets_of(Numbers(rows, cases), wanted, FILE)
     return found
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import ArtifactError
+from unlearning_audit.comparisons import meta
+from unlearning_audit.display import style
+from unlearning_audit.display.figures import _meta
+from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import meta as display
 
 from meta_cases import evaluated, rows, several
-from unlearning.artifacts.arrays import ArtifactError
-from unlearning.comparisons import meta
-from unlearning.display import style
-from unlearning.display.figures import _meta
-from unlearning.display.tables import formats
-from unlearning.display.tables import meta as display
 
 
 def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_path):

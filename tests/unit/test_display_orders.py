@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from unlearning.study import reading
-from unlearning.workflow import parameters, plan
-from unlearning.workflow.edges import edges
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import parameters, plan
+from unlearning_audit.workflow.edges import edges
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,33 +1,21 @@
 """The page holds everything, needs nothing from elsewhere, and lets no text of a study become markup."""
 
 import base64
+import gzip
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from markupsafe import escape
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import dag, embed, lead, matrix, page
 
-from decision_cases import GOOD, made, written
+from decision_cases import GOOD, made
 from decision_cases import rows as rows_of
-from display_cases import REASON, case, q, study
-from unlearning.artifacts import tables
-from unlearning.artifacts.files import write_json, write_spec
-from unlearning.comparisons.meta import evaluate
-from unlearning.display import naming, style
-from unlearning.display.decisions import Decisions
-from unlearning.display.figures import _meta, _resolution, _verdicts, quality
-from unlearning.display.lookup import Numbers
-from unlearning.display.page import dag, page
-from unlearning.display.tables import cost, formats, grid, verdicts
-from unlearning.display.tables import meta as worth
-from unlearning.workflow import parameters
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-NASTY = "<img src=x onerror=alert(1)>&\"'{{ 7*7 }}"
-
+from display_cases import REASON, case
+from page_cases import NASTY, ROOT, render
 
 VOID = {"meta", "path", "rect", "use", "br", "img", "link", "input", "hr"}
 
@@ -62,71 +50,8 @@ class Strict(HTMLParser):
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
-    """The page of the study made by hand, with one method and one scenario of nasty names."""
-    folder = tmp_path_factory.mktemp("page")
-    cases, rows = study()
-    cases.append(case(NASTY, NASTY.lower()))
-    rows.append({**q(cases[-1], 0.5), "note": NASTY})
-    for one in cases:
-        one |= {"metrics": f"results/metrics/{one['scenario']}/metrics.csv", "scores": ""}
-    tables.write_rows(folder / "metrics.csv", rows, tables.UNION_COLUMNS)
-    nodes = []
-    for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
-        path = folder / stage / "x-0123456789" / "spec.json"
-        write_spec(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
-                          "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
-        nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
-    tables.write_rows(folder / "cost.csv", cost.rows(nodes), cost.COLUMNS)
-    wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "layout": "wide",
-            "attack": "", "setting": "", "footer": ["accuracy"], "published": None}  # fmt: skip
-    head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
-    table = {"name": "t1", "table": wish, "cases": cases[:7] + cases[-1:], "caption": ""}
-    figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,
-              "cases": cases[:7], "methods": [one["method"] for one in cases]}  # fmt: skip
-    numbers = Numbers(rows, cases)
-    files = {kind: folder / f"f1.{kind}" for kind in ("svg", "png")}
-    style.save(quality.draw(numbers.narrowed(cases[:7]), figure), **files)
-    for order in (head, table):
-        some = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
-        formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
-        files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
-    some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
-    found = evaluate(rows, naming.quantities().values())
-    formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
-    style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
-    files |= {f"meta.{kind}": path for kind, path in some.items()}
-    judged = made(("plain", ""), *GOOD, rows_of("scrub", "told", 0.2, share=0.5))
-    for i, name in enumerate(("verdicts", "ranks", "resolution")):
-        some = {kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")}
-        sheet = (verdicts.verdicts, verdicts.ranks, verdicts.resolution)[i](judged, "s")
-        formats.write([sheet], **some)
-        files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    for name, drawn in (("verdicts", _verdicts), ("resolution", _resolution)):
-        some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
-        style.save(drawn.draw(judged), **some)
-        files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    comparison = {"study": NASTY, "comparisons": [written(folder / "judged", judged, ("plain", ""))]}
-    captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
-    scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
-                "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
-    scenarios = [scenario, {**scenario, "scenario": NASTY, "recipe": {"lr": 0.2}}]
-    order = {"study": NASTY, "verdicts": comparison, "command": "snakemake --cores 1", "seed": 3,
-             "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
-             "tables": [table], "figures": [figure], "captions": captions,
-             "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
-             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]}}  # fmt: skip
-    counts = {"forgotten": 900, "forgotten_kept": 7, "forgotten_heldout": 0, "heldout": 900, "heldout_trained": 0}
-    doubled = {"data": {"duplicates": {"groups": 4, "train_test_pairs": 0}}, "splits": {"copies": counts}}
-    for name, spec in doubled.items():
-        write_json(folder / f"{name}.json", spec)
-    copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
-    order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
-    text = page.render(
-        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), published="",
-        template=str(ROOT / "resources/page/page.html"), stylesheet=str(ROOT / "resources/page/page.css"),
-        specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
-    )  # fmt: skip
-    return text, files
+    """The page of the study made by hand."""
+    return render(tmp_path_factory.mktemp("page"))
 
 
 def test_the_page_is_whole(rendered):
@@ -139,12 +64,15 @@ def test_the_page_is_whole(rendered):
     assert set(anchors) <= set(parser.ids)
 
 
-def test_the_page_needs_no_network_and_runs_no_script(rendered):
-    text, _ = rendered
+def test_the_page_needs_no_network(rendered):
+    text, files = rendered
     parser = Strict()
     parser.feed(text)
-    assert {link.split(":")[0].split("#")[0] for link in parser.links} <= {"", "data"}
-    assert not parser.tags & {"script", "link", "iframe", "img", "object"}
+    beside = {f"{path.parent.name}/{path.name}" for path in files.values()}
+    assert {link for link in parser.links if not link.startswith("#")} == beside
+    assert not parser.tags & {"link", "iframe", "img", "object"}
+    assert "<script src" not in text
+    assert "default-src 'none'" in text
     css = text[text.index("<style>") : text.index("</style>")]
     assert "@import" not in css
     assert "url(" not in css
@@ -166,16 +94,55 @@ def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
     assert REASON in words
     assert "neggrad failed, so there is no number." in words
     assert "ssd changed nothing, its models are those it was given." in words
-    assert "scrub told from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], p < 10⁻⁶" in words
+    assert "scrub distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], p < 10⁻⁴" in words
 
 
 def test_downloads_are_the_files(rendered):
     text, files = rendered
-    found = re.findall(r'download="([^"]+)" href="data:[^;]+;base64,([^"]+)"', text)
-    assert {name for name, _ in found} == {path.name for path in files.values()}
-    for name, content in found:
+    seen = re.findall(r'download="([^"]+)" href="([^"]+)" data-type="[^"]+"(?: data-content="([^"]+)")?', text)
+    assert {name for name, _, _ in seen} == {path.name for path in files.values()}
+    for name, address, content in seen:
         path = next(path for path in files.values() if path.name == name)
-        assert base64.b64decode(content) == path.read_bytes()
+        assert address == f"{path.parent.name}/{name}"
+        assert bool(content) == (path.suffix in embed.PACKED)
+        assert not content or unpacked(content) == path.read_bytes()
+
+
+def unpacked(content):
+    return gzip.decompress(base64.b64decode(content))
+
+
+def behind(text):
+    """What opens behind the squares."""
+    return json.loads(unpacked(re.search(r'id="details">([^<]+)<', text)[1]))
+
+
+def test_what_lies_behind_a_square_is_in_the_page(rendered):
+    found = behind(rendered[0])
+    square = found["squares"]["scrub|plain|"]
+    assert square["word"] == "distinguishable"
+    assert square["command"] == "snakemake --cores 1 --force results/metrics/plain/metrics.csv"
+    assert square["distances"] == [
+        {"label": "advantage (kde, trained)", "text": "0.20 [0.18, 0.22]", "margin": "0.05", "p": "p < 10⁻⁴",
+         "share_closed": 0.5, "share_low": 0.4, "share_high": 0.6}
+    ]  # fmt: skip
+    assert [row["metric"] for row in square["rows"]] == ["advantage", "accuracy_retain", "accuracy_test"]
+    assert found["curves"]["plain|"]["roc"]["scrub"]["tpr"] == [0.4, 1.0]
+    assert found["columns"]["plain|"]["state"] == "✓ controls hold"
+
+
+def test_the_libraries_are_those_that_were_vendored(rendered):
+    for name in page.LIBRARIES:
+        content = re.search(rf'id="library-{name}">([^<]+)<', rendered[0])[1]
+        assert unpacked(content) == (ROOT / f"resources/page/vendor/{name}.min.js").read_bytes()
+
+
+def test_vendored_libraries_are_the_published_files():
+    text = (ROOT / "resources/page/vendor/README.md").read_text()
+    listed = re.findall(r"`(\S+\.min\.js)` \|.*`([0-9a-f]{64})`", text)
+    assert {name for name, _ in listed} == {f"{name}.min.js" for name in page.LIBRARIES}
+    for name, digest in listed:
+        assert hashlib.sha256((ROOT / "resources/page/vendor" / name).read_bytes()).hexdigest() == digest
 
 
 def test_the_page_says_what_differs_and_how_to_compute_one_number_again(rendered):
@@ -198,44 +165,80 @@ def test_captions_are_text_but_for_their_emphasis():
     assert page.paragraphs(NASTY)[0] == str(escape(NASTY))
 
 
-def test_the_first_screen_says_what_the_page_tells_and_what_its_signs_mean(rendered):
+def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
     shown = Strict()
     shown.feed(rendered[0])
     text = " ".join(" ".join(shown.text).split())
-    start = text[: text.index("What the metrics are worth")]
-    assert "This page says how well 6 unlearning methods made models forget samples" in start
-    assert "says how often it may be wrong" in start
-    for sign in ("as retrained, within the margin", "told from retraining, better than none", "over-unlearned"):
+    start = text[: text.index("In words", text.index("Do models forget"))]
+    assert "Do models forget what 5 unlearning methods made them unlearn" in start
+    assert "Of 4 verdicts, 1 inconclusive, 1 distinguishable, 1 broken and 1 failed; no method is" in start
+    assert "verdicts hold for these data, models and attacks" in start
+    for sign in ("equivalent", "distinguishable", "broken", "controls hold"):
         assert sign in start
-    order = [rendered[0].index(f'id="{name}"') for name in ("summary", "verdicts", "metrics", "numbers", "cost")]
+    order = [rendered[0].index(f'id="{name}"') for name in ("overview", "words", "verdicts", "figures", "cost")]
     assert order == sorted(order)
+
+
+def squares(*methods):
+    """The matrix of one place, with references as they must be."""
+    names = ("none", "retrain", "retrain_control", *(line["method"] for line, _ in methods))
+    cases = [case("plain", name) for name in names]
+    return matrix.build(Numbers([], cases), made(("plain", ""), *GOOD, *methods))
+
+
+def test_a_square_says_verdict_share_and_lost_use():
+    shown = squares(rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3))
+    (_, scrub), (_, neggrad) = shown.row("scrub")[0], shown.row("neggrad")[0]
+    assert (scrub.word, scrub.percent, scrub.tone, scrub.loss) == ("distinguishable", "50 %", "", "")
+    assert scrub.at("share") == pytest.approx(40.0)  # of a bar that reaches to 1.25
+    assert (neggrad.word, neggrad.percent, neggrad.tone) == ("broken", "", "bad")
+    assert neggrad.loss == "−30 points of retain accuracy"
+    assert shown.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
+
+
+def test_squares_sort_from_equivalent_to_broken_and_by_what_is_missing():
+    some = [
+        rows_of("a", "broken", 0.0),
+        rows_of("b", "distinguishable", 0.3, share=0.2),
+        rows_of("c", "equivalent", 0.0, share=0.9),
+        rows_of("d", "distinguishable", 0.1, share=0.8),
+        rows_of("e", "inconclusive", 0.1, p=0.3),
+    ]
+    shown = squares(*some)
+    assert sorted("abcde", key=lambda name: shown.squares[name, "plain|"].rank) == ["c", "e", "d", "b", "a"]
+
+
+def test_heads_say_whether_controls_hold():
+    cases = [case("plain", name) for name in ("none", "retrain", "retrain_control", "scrub")]
+    scrub = rows_of("scrub", "distinguishable", 0.2)
+    states = {}
+    for name, none, retrain in (
+        ("fine", rows_of("none", "distinguishable", 0.4), GOOD[1]),
+        ("empty", rows_of("none", "inconclusive", 0.01, p=0.5), GOOD[1]),
+        ("off", rows_of("none", "distinguishable", 0.4), rows_of("retrain", "distinguishable", 0.3)),
+    ):
+        found = made(("plain", ""), none, retrain, GOOD[2], scrub)
+        states[name] = matrix.build(Numbers([], cases), found).columns[0].state.words
+    blind = rows_of("scrub", "no_yardstick", 0.1, note="nothing was retrained")
+    found = made(("plain", ""), *GOOD, blind)
+    state = matrix.build(Numbers([], cases), found).columns[0].state
+    assert (state.words, state.sentence) == ("no yardstick", "nothing was retrained")
+    assert states == {"fine": "controls hold", "empty": "nothing to find", "off": "yardsticks disagree"}
+
+
+def test_the_answer_names_methods_that_are_equivalent_wherever_they_were_tried():
+    answer = lead.sentences(
+        squares(rows_of("scrub", "equivalent", 0.0, p=1.0, share=1.0), rows_of("ssd", "broken", 0.0))
+    )[1]
+    assert answer == "Of 2 verdicts, 1 equivalent and 1 broken; scrub is equivalent wherever tried."
 
 
 def test_measures_of_measures_stand_on_the_page_with_their_drawing(rendered):
     text, _ = rendered
-    section = text[text.index('<section id="metrics">') : text.index('<section id="numbers">')]
+    section = text[text.index('<section id="metrics">') : text.index('<section id="controls">')]
     assert '<figure id="figure-meta">' in section
     assert "Q, extended" in section
     assert 'download="meta.svg"' in section
-
-
-def test_one_sentence_covers_the_settings_of_an_axis():
-    cases = [case("s", name, {"size": size}) for size in ("4", "8", "16") for name in ("none", "x", "retrain")]
-    same, other = (
-        rows_of("x", "told", 0.4, share=share, against=told) for share, told in ((0.5, "better"), (0, "like"))
-    )
-    found = Decisions()
-    for size, line in (("4", same), ("8", same), ("16", other)):
-        one = made(("s", f"size={size}"), *GOOD, line)
-        found.verdicts |= one.verdicts
-        found.distances |= one.distances
-    (one,) = page.summary(Numbers([q(one, 0.9) for one in cases], cases), found)
-    (line,) = one["verdicts"]
-    by = "told from retraining: advantage (kde, trained) 0.40 [0.38, 0.42], p < 10⁻⁶"
-    assert line["text"] == (
-        f"at size = 4, 8: {by}; removes 50 % [40, 60] of what doing nothing leaves; "
-        f"at size = 16: {by}; not told from doing nothing"
-    )
 
 
 def test_options_of_a_method_differ_only_among_scenarios_that_use_it():

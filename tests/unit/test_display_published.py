@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
+from unlearning_audit.artifacts.arrays import ArtifactError
+from unlearning_audit.display.lookup import Cell, Numbers, missing
+from unlearning_audit.display.tables import cells, grid, published
 
 from display_cases import NAN, case, order, q, row
-from unlearning.artifacts.arrays import ArtifactError
-from unlearning.display.lookup import Cell, Numbers, missing
-from unlearning.display.tables import cells, grid, published
 
 FILE = Path(__file__).resolve().parents[2] / "resources" / "published" / "published.csv"
 
 
-def cell(value=0.6, metric="q", attack="paper", setting=""):
-    return Cell(value, value - 0.03, value + 0.03, metric=metric, attack=attack, setting=setting)
+def cell(value=0.6, metric="q", attack="paper", **place):
+    return Cell(value, value - 0.03, value + 0.03, metric=metric, attack=attack, where=tuple(place.items()))
 
 
 def test_a_table_is_found_by_the_start_of_its_source():
@@ -47,7 +47,7 @@ def test_another_model_or_share_is_shown_with_a_remark_but_another_budget_is_not
     other = case("s", "none", {"epsilon": "inf"}, model="mlp", dataset="digits", alpha=0.25)
     found, remark = published.beside(rows, other, cell())
     assert found.value == 0.587
-    assert remark == "printed for cifar10, resnet18, alpha = 0.1; measured here for digits, mlp, alpha = 0.25"
+    assert remark == "printed for cifar10, resnet20, alpha = 0.1; measured here for digits, mlp, alpha = 0.25"
     found, _ = published.beside(rows, case("s", "none", {"epsilon": "8"}), cell())
     assert found.empty
     assert "epsilon = 8" in found.note
@@ -73,7 +73,7 @@ def test_the_standard_deviation_is_that_of_the_protocol():
 
 def test_models_before_unlearning_go_by_two_names_and_their_accuracy_stands_in_the_footer():
     one = case("s", "none", {"epsilon": "inf"}, model="resnet18_dp")
-    rows = [q(one, 0.587), row(one, "accuracy", 0.7, 0.68, 0.72, setting="role=test")]
+    rows = [q(one, 0.587), row(one, "accuracy", 0.7, 0.68, 0.72, role="test")]
     wanted = order([one], ["s"], published="000/1", footer=["accuracy"])
     table = grid.sheets_of(Numbers(rows, [one]), wanted, FILE)[0]
     assert [entry.text for entry in table.footer[0].cells] == ["0.70", "0.660", "+0.040 ∉"]
@@ -95,7 +95,7 @@ def test_without_an_interval_or_a_printed_number_nothing_is_said():
 
 def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_printed_a_number():
     cases = [
-        case("s", "fisher", {"epsilon": e}, model="resnet18_dp" if e == "50" else "resnet18")
+        case("s", "fisher", {"epsilon": e}, model="resnet18_dp" if e == "50" else "resnet20")
         for e in ("8", "50", "inf")
     ]
     numbers = Numbers([q(cases[0], 0.99), q(cases[1], 0.98), q(cases[2], 0.6)], cases)
@@ -111,7 +111,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
 
 
 def test_a_difference_between_unlike_experiments_is_not_judged_by_colour():
-    one = case("s", "fisher", {"epsilon": "inf"}, dataset="digits")
+    one = case("s", "fisher", {"epsilon": "inf"}, dataset="digits", model="resnet_cifar", depth=20)
     table = grid.sheets_of(Numbers([q(one, 0.2)], [one]), order([one], ["s"], published="000/1"), FILE)[0]
     assert table.lines[0].cells[2].tone == ""
     assert table.lines[0].cells[1].notes[0] == "printed for cifar10; measured here for digits"
@@ -119,6 +119,6 @@ def test_a_difference_between_unlike_experiments_is_not_judged_by_colour():
 
 def test_a_number_that_we_lack_has_no_difference():
     one = case("s", "fisher", {"epsilon": "inf"})
-    rows = [{**q(one, NAN), "note": "too few samples"}]
+    rows = [row(one, "q", NAN, attack="adaptive", note="too few samples")]
     table = grid.sheets_of(Numbers(rows, [one]), order([one], ["s"], published="000/1"), FILE)[0]
     assert [entry.text for entry in table.lines[0].cells] == ["—", "0.709", "—"]

@@ -1,14 +1,16 @@
 """Agreement of rankings between places: τ by hand, what cannot be ranked, and the map."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from scipy.stats import kendalltau
+from unlearning_audit.artifacts.rows import Record
+from unlearning_audit.display.figures import rankings as drawing
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import grid, rankings
 
 from display_cases import case, order, row
-from unlearning.display.figures import rankings as drawing
-from unlearning.display.lookup import Numbers
-from unlearning.display.tables import grid, rankings
 
 #: Seven methods at three places: the second ranks two neighbours the other way round, the third all of them.
 FIRST = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4, "e": 0.5, "f": 0.6, "g": 0.7}
@@ -20,7 +22,7 @@ def study(metric="q", places=PLACES):
     for place, values in places.items():
         for name, value in {"none": 0.0, **values, "retrain": 1.0, "retrain_control": 0.99}.items():
             cases.append(case("main", name, {"size": place}))
-            rows.append(row(cases[-1], metric, value, value - 0.01, value + 0.01, "paper"))
+            rows.append(row(cases[-1], metric, value, value - 0.01, value + 0.01, "adaptive"))
     return cases, rows
 
 
@@ -45,9 +47,8 @@ def test_agreement_by_hand():
 
 def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_number():
     cases, rows = study()
-    for one in rows:
-        if one["method"] == "g" and one["setting"] == "size=2":
-            one["value"] = math.nan
+    gone = [one for one in rows if one.method == "g" and one.axes["size"] == "2"]
+    rows = [replace(one, row=replace(one.row, value=math.nan)) if one in gone else one for one in rows]
     ranked = [rankings.of(Numbers(rows, cases), ("main", f"size={place}"), "q") for place in "12"]
     assert list(ranked[0].values) == list(FIRST)
     assert list(ranked[1].values) == list("abcdef")
@@ -59,7 +60,7 @@ def test_none_and_retraining_have_no_say_and_neither_have_methods_without_a_numb
 def test_a_metric_that_is_better_when_lower_ranks_the_other_way_round():
     cases, rows = study()
     falling, _ = study("advantage")
-    more = [{**one, "metric": "advantage", "value": 1 - one["value"]} for one in rows]
+    more = [replace(one, row=replace(one.row, metric="advantage", value=1 - one.row.value)) for one in rows]
     numbers = Numbers(rows + more, cases)
     assert len(falling) == len(cases)
     q, advantage = (rankings.of(numbers, ("main", "size=1"), metric) for metric in ("q", "advantage"))
@@ -89,7 +90,11 @@ def test_long_names_stand_at_the_rows_and_their_numbers_at_the_columns():
     cases, rows = study()
     wish = {"kind": "rankings", "title": "", "axis": "", "attack": ""}
     for one in [*cases, *rows]:
-        one["setting"] = f"label_noise=0.2;{one['setting']}"
+        axes = {"label_noise": "0.2"} | (one.axes if isinstance(one, Record) else one["axes"])
+        if isinstance(one, Record):
+            one.axes.update(axes)
+        else:
+            one |= {"axes": axes, "setting": ";".join(f"{name}={label}" for name, label in axes.items())}
     figure = drawing.draw(Numbers(rows, cases), {"figure": wish, "cases": cases, "methods": list(FIRST)})
     (axis,) = figure.axes
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "3"]

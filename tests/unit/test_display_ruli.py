@@ -5,14 +5,14 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from unlearning_audit.display import style
+from unlearning_audit.display.figures import curves, privacy_and_efficacy, samples
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import cells, formats, grid
+from unlearning_audit.protocols import ruli as protocol
 
-from display_cases import NAN, case, order, row
+from display_cases import NAN, case, failed, order, row
 from ruli_cases import Folder, memberships, trained
-from unlearning.display import style
-from unlearning.display.figures import curves, samples
-from unlearning.display.lookup import Numbers
-from unlearning.display.tables import cells, formats, grid
-from unlearning.protocols import ruli as protocol
 
 METHODS = ("none", "scrub", "retrain")
 
@@ -23,17 +23,18 @@ def numbers():
     rows = []
     for one in cases:
         if (one["scenario"], one["method"]) == ("random", "scrub"):
-            rows.append(row(one, "failed", NAN, n=0, note="it diverged"))
+            rows.append(failed(one, "diverged", "", "it diverged"))
             continue
-        kinds = ("", "target=vulnerable") if one["scenario"] == "mixed" else ("",)
+        kinds = ("", "vulnerable") if one["scenario"] == "mixed" else ("",)
         for attack, value in (("ruli", 0.7), ("population", 0.6)):
             for kind in kinds:
-                rows.append(row(one, "privacy_accuracy", value, value - 0.1, value + 0.1, attack, kind))
-                rows.append(row(one, "privacy_tpr_at_1pct_fpr", value / 10, 0.0, 0.2, attack, kind))
-        for fpr, tpr in ((0.001, NAN), (0.01, 0.1), (0.1, 0.4), (0.05, 0.3)):
+                rows.append(row(one, "privacy_accuracy", value, value - 0.1, value + 0.1, attack, target=kind))
+                rows.append(row(one, "privacy_tpr_at_1pct_fpr", value / 10, 0.0, 0.2, attack, target=kind))
+        rows.append(row(one, "efficacy_accuracy", 0.9, 0.8, 1.0, "ruli"))
+        for rate, tpr in ((0.001, NAN), (0.01, 0.1), (0.1, 0.4), (0.05, 0.3)):
             for metric in curves.TESTS:
-                rows.append(row(one, metric, tpr, tpr - 0.05, tpr + 0.05, "ruli", f"fpr={fpr:g}"))
-                rows.append(row(one, metric, 0.9, 0.8, 1.0, "ruli", f"target=vulnerable;fpr={fpr:g}"))
+                rows.append(row(one, metric, tpr, tpr - 0.05, tpr + 0.05, "ruli", rate=rate))
+                rows.append(row(one, metric, 0.9, 0.8, 1.0, "ruli", target="vulnerable", rate=rate))
         rows.append(row(one, "highly_memorized", 627.0, 627.0, 627.0, "lira"))
     return cases, rows
 
@@ -49,15 +50,29 @@ def made(scenarios=("random", "mixed"), **wish):
 # ---------------------------------------------------------------- tables
 
 
+def test_a_mark_for_each_attack_that_has_a_number():
+    """RULI's two questions and the average case have accuracies here, U-LiRA has none, a failed method no mark."""
+    _, axes = style.panels(2, height=1.0)
+    cases, read = {(one["scenario"], one["method"]): one for one in CASES}, Numbers(ROWS, CASES)
+    assert privacy_and_efficacy.marks(axes[0], read, cases["mixed", "scrub"], "accuracy", 2) == 3
+    marked = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
+    assert sorted(marked) == [0.6, 0.7, 0.9]
+    assert privacy_and_efficacy.marks(axes[1], read, cases["random", "scrub"], "accuracy", 0) == 0
+    assert not axes[1].lines
+
+
 def test_each_scenario_has_a_column_for_every_setting_that_it_answers():
-    wanted = {"metric": "privacy_accuracy", "attack": "ruli", "setting": ["", "target=vulnerable", "target=protected"]}
+    wanted = {
+        "metric": "privacy_accuracy",
+        "attack": "ruli",
+        "where": [{}, {"target": "vulnerable"}, {"target": "protected"}],
+    }
     table = made(**wanted)
     heads = [(head.group, head.label) for head in table.heads]
     assert heads == [("random", "all"), ("mixed", "all"), ("mixed", "target = vulnerable")]
     assert [cell.text for cell in table.lines[1].cells] == ["failed", "0.70 [0.60, 0.80]", "0.70 [0.60, 0.80]"]
-    assert [record["metric"] for record in table.records[:3]] == [
-        "privacy_accuracy", "privacy_accuracy", "privacy_accuracy;target=vulnerable",
-    ]  # fmt: skip
+    assert [record["metric"] for record in table.records[:3]] == ["privacy_accuracy"] * 3
+    assert [record.get("target") for record in table.records[:3]] == [None, None, "vulnerable"]
     body = formats.latex(table)
     assert {
         len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.startswith(("none", "retrain"))
@@ -80,9 +95,9 @@ def test_what_nobody_answers_keeps_one_column_with_the_reason():
 
 
 def test_a_footer_stands_once_below_all_columns_of_its_scenario():
-    rows = [*ROWS, *(row(c, "accuracy", 0.5, 0.4, 0.6, setting="role=test") for c in CASES if c["method"] == "none")]
+    rows = [*ROWS, *(row(c, "accuracy", 0.5, 0.4, 0.6, role="test") for c in CASES if c["method"] == "none")]
     wanted = order(CASES, ["random", "mixed"], metric="privacy_accuracy", attack="ruli",
-                   setting=["", "target=vulnerable"], footer=["accuracy"])  # fmt: skip
+                   where=[{}, {"target": "vulnerable"}], footer=["accuracy"])  # fmt: skip
     table = grid.sheet(Numbers(rows, CASES), wanted, [])
     assert [cell.text for cell in table.footer[0].cells] == ["0.50", "0.50", ""]
 
@@ -94,7 +109,7 @@ def drawn(kind, scenarios, cases=CASES, rows=ROWS):
     some = [{"files": {}, **one} for one in cases if one["scenario"] in scenarios]
     wish = {"kind": kind, "title": kind, "axis": None, "attack": ""}
     settings = {"name": kind, "figure": wish, "methods": list(METHODS), "cases": some}
-    return import_module(f"unlearning.display.figures.{kind}").draw(Numbers(rows, some), settings)
+    return import_module(f"unlearning_audit.display.figures.{kind}").draw(Numbers(rows, some), settings)
 
 
 def text_of(figure, folder, name="f"):
@@ -103,7 +118,7 @@ def text_of(figure, folder, name="f"):
     return paths["svg"].read_text()
 
 
-@pytest.mark.parametrize("kind", ["attackers", "curves", "samples"])
+@pytest.mark.parametrize("kind", ["attackers", "curves", "privacy_and_efficacy", "samples"])
 def test_the_same_numbers_give_the_same_bytes(tmp_path, kind):
     first, second = (text_of(drawn(kind, ["random", "mixed"]), tmp_path, str(i)) for i in range(2))
     assert first == second

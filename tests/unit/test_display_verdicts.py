@@ -4,13 +4,15 @@ import csv
 import math
 
 import pytest
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import sentences
+from unlearning_audit.display.tables import cost, headline, union
 
 from display_cases import NAN, REASON, case, q, row, study
-from unlearning.artifacts import tables
-from unlearning.artifacts.files import write_spec
-from unlearning.display.lookup import Numbers
-from unlearning.display.page import sentences
-from unlearning.display.tables import cost, headline, union
 
 CASES, ROWS = study()
 NUMBERS = Numbers(ROWS, CASES)
@@ -107,24 +109,26 @@ def test_durations(seconds, text):
 # ---------------------------------------------------------------- union
 
 
-def test_the_union_keeps_study_order_and_puts_the_axis_before_the_rows_own_setting(tmp_path):
+def test_the_union_keeps_study_order_and_has_a_column_for_every_axis(tmp_path):
     cases = []
-    same = {"metric": "unchanged", "setting": "", "value": 1.0, "n": 1, "note": "identical"}
+    same = Row("unchanged", 1.0, n=1, note="identical")
     for method, more in (("scrub", []), ("ssd", [same]), ("none", [same])):
         path = tmp_path / method / "metrics.csv"
-        tables.write_rows(path, [{"metric": "accuracy", "setting": "role=test", "value": 0.1 + 0.2, "n": 3}, *more])
+        rows_of.write(path, [Row("accuracy", 0.1 + 0.2, n=3, role="test"), *more])
         cases.append({**case("s", method, {"epsilon": "8"}), "metrics": str(path)})
-    rows = union.rows("study", cases)
-    assert [(r["method"], r["metric"]) for r in rows] == [
+    rows = union.records(cases)
+    assert [(r.method, r.row.metric) for r in rows] == [
         ("scrub", "accuracy"), ("ssd", "accuracy"), ("ssd", "unchanged"), ("none", "accuracy")
     ]  # fmt: skip
-    assert {r["setting"] for r in rows} == {"epsilon=8;role=test", "epsilon=8"}
-    assert rows[2]["value"] == 1.0
+    assert {(r.axes["epsilon"], r.row.role) for r in rows} == {("8", "test"), ("8", "")}
+    assert rows[2].row.value == 1.0
     first, second = tmp_path / "1.csv", tmp_path / "2.csv"
     for path in (first, second):
-        tables.write_rows(path, union.rows("study", cases), tables.UNION_COLUMNS)
+        rows_of.write_union(path, "study", union.records(cases))
     assert first.read_bytes() == second.read_bytes()
-    assert float(next(csv.DictReader(first.open()))["value"]) == 0.1 + 0.2
+    line = next(csv.DictReader(first.open()))
+    assert (float(line["value"]), line["axis_epsilon"], line["role"]) == (0.1 + 0.2, "8", "test")
+    assert repr(rows_of.read_union(first)) == repr(rows)
 
 
 @pytest.mark.parametrize(("half", "chosen"), [(0.05, "retrain_control"), (0.3, "retrain")])
@@ -140,9 +144,9 @@ def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, cho
 def test_a_column_without_any_number_is_left_out_and_one_with_some_is_kept():
     cases = [case("s", name) for name in ("none", "retrain")]
     rows = [q(one, 0.9) for one in cases] + [row(one, "mia_score", NAN, attack="loss", note="why") for one in cases]
-    rows += [row(cases[0], "accuracy", 0.9, setting="role=test"), row(cases[1], "accuracy", NAN, setting="role=test")]
+    rows += [row(cases[0], "accuracy", 0.9, role="test"), row(cases[1], "accuracy", NAN, role="test")]
     assert [head.label for head in headline.sheet(Numbers(rows, cases), cases).heads] == ["Q", "test"]
-    empty = [row(one, "q", NAN, attack="paper", note="why") for one in cases]
+    empty = [row(one, "q", NAN, attack="adaptive", note="why") for one in cases]
     shown = headline.sheet(Numbers(empty, cases), cases)
     assert [head.label for head in shown.heads] == ["Q"]
     assert "why" in dict(shown.explained()).values()

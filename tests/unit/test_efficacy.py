@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 from scipy import special
+from unlearning_audit import stats
+from unlearning_audit.metrics.efficacy import efficacy, evaluate, information, median_interval, probability
 
-from unlearning import stats
-from unlearning.metrics.efficacy import efficacy, evaluate, information, median_interval, probability
+from row_places import about
 
 
 def softmax_regression(rng, *, samples: int, features: int, classes: int):
@@ -32,7 +33,7 @@ def softmax_regression(rng, *, samples: int, features: int, classes: int):
 
 def over_models(rows):
     """metric → row, without those of single models."""
-    return {r["metric"]: r for r in rows if "model=" not in r["setting"]}
+    return {r.metric: r for r in rows if "model=" not in about(r)}
 
 
 def test_closed_form_of_softmax_regression():
@@ -45,18 +46,17 @@ def test_closed_form_of_softmax_regression():
         axis=1
     )
     np.testing.assert_allclose(information(squared), truth, rtol=1e-6)
-    found = evaluate(squared_norms=squared, mean_squared_norm=of_mean, setting="p=0.1")
+    found = evaluate(squared_norms=squared, mean_squared_norm=of_mean)
     rows = over_models(found)
-    assert rows["information"]["value"] == pytest.approx(truth.mean(), rel=1e-6)
-    assert rows["efficacy"]["value"] == pytest.approx((1 / truth).mean(), rel=1e-6)
-    assert rows["efficacy_upper_bound"]["value"] == pytest.approx((1 / of_mean).mean(), rel=1e-6)
-    assert rows["efficacy_sd"]["value"] == pytest.approx((1 / truth).std(ddof=1), rel=1e-6)
-    assert rows["efficacy_median"]["value"] == pytest.approx(np.median(1 / truth), rel=1e-6)
+    assert rows["information"].value == pytest.approx(truth.mean(), rel=1e-6)
+    assert rows["efficacy"].value == pytest.approx((1 / truth).mean(), rel=1e-6)
+    assert rows["efficacy_upper_bound"].value == pytest.approx((1 / of_mean).mean(), rel=1e-6)
+    assert rows["efficacy_sd"].value == pytest.approx((1 / truth).std(ddof=1), rel=1e-6)
+    assert rows["efficacy_median"].value == pytest.approx(np.median(1 / truth), rel=1e-6)
     half = special.stdtrit(4, 0.975) * truth.std(ddof=1) / math.sqrt(5)
-    assert rows["information"]["ci_high"] - rows["information"]["value"] == pytest.approx(half, rel=1e-6)
-    assert {r["setting"] for r in rows.values()} == {"p=0.1"}
-    assert {r["n"] for r in rows.values()} == {5}
-    of_models = [r["value"] for r in found if r["metric"] == "efficacy" and r["setting"].startswith("p=0.1;model=")]
+    assert rows["information"].ci_high - rows["information"].value == pytest.approx(half, rel=1e-6)
+    assert {r.n for r in rows.values()} == {5}
+    of_models = [r.value for r in found if r.metric == "efficacy" and r.model is not None]
     np.testing.assert_allclose(of_models, 1 / truth, rtol=1e-6)
 
 
@@ -84,10 +84,10 @@ def test_no_information_is_infinite_efficacy():
     squared, of_mean = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), np.array([0.0, 1.0, 2.0])
     np.testing.assert_array_equal(efficacy(information(squared)), [np.inf, 0.5, 0.5])
     rows = over_models(evaluate(squared_norms=squared, mean_squared_norm=of_mean))
-    assert rows["information"]["value"] == pytest.approx(4 / 3)
-    assert math.isnan(rows["efficacy"]["value"])
-    assert "infinite in 1 of 3 models" in rows["efficacy"]["note"]
-    assert rows["efficacy_median"]["value"] == 0.5
+    assert rows["information"].value == pytest.approx(4 / 3)
+    assert math.isnan(rows["efficacy"].value)
+    assert "infinite in 1 of 3 models" in rows["efficacy"].note
+    assert rows["efficacy_median"].value == 0.5
     middle = median_interval(values=np.array([1.0, 1.0, np.inf, np.inf]))
     assert middle.value == np.inf
 
@@ -124,9 +124,9 @@ def test_median_interval_is_exact():
 
 def test_one_seed_has_no_interval():
     rows = list(over_models(evaluate(squared_norms=np.ones((1, 4)), mean_squared_norm=np.ones(1))).values())
-    assert [r["value"] for r in rows if not r["metric"].endswith("_sd")] == [1.0] * 6
-    assert all(math.isnan(r["ci_low"]) and r["note"] for r in rows)
-    assert stats.mean_interval(values=np.ones(1)).note in {r["note"] for r in rows}
+    assert [r.value for r in rows if not r.metric.endswith("_sd")] == [1.0] * 6
+    assert all(math.isnan(r.ci_low) and r.note for r in rows)
+    assert stats.mean_interval(values=np.ones(1)).note in {r.note for r in rows}
 
 
 def test_probability_is_the_mean_over_each_models_forget_set():

@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.attacks import art
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
+from row_places import about
 from test_ruli_end_to_end import run
-from unlearning.adversary.reference import Reference
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.attacks import art
-from unlearning.randomness.keyed import generator
-from unlearning.study import reading
-from unlearning.workflow import plan
 
 METHODS = ("none", "initial", "retrain", "fisher", "fisher_becker", "amnesiac")
 STUDY = {
@@ -48,12 +50,12 @@ def cases(tmp_path_factory):
 def numbers(cases, *which) -> dict[tuple[str, str], dict]:
     """(metric, setting) → row."""
     case, folder = cases[which]
-    return {(r["metric"], r["setting"]): r for r in tables.read_rows(folder / case.metrics)}
+    return {(r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
 
 
 def of_models(rows, metric) -> np.ndarray:
     """The metric's value of every model."""
-    return np.array([row["value"] for (name, setting), row in rows.items() if name == metric and "model=" in setting])
+    return np.array([row.value for (name, setting), row in rows.items() if name == metric and "model=" in setting])
 
 
 FRACTIONS = ("0.05", "0.5", "1")
@@ -66,7 +68,7 @@ def test_the_upper_bound_is_no_smaller_than_efficacy_for_any_model(cases, fracti
     value, bound = (of_models(rows, name) for name in ("efficacy", "efficacy_upper_bound"))
     assert value.shape == bound.shape == (6,)
     assert (bound >= value).all()
-    assert rows["efficacy_median", ""]["value"] == pytest.approx(np.median(value))
+    assert rows["efficacy_median", ""].value == pytest.approx(np.median(value))
     if fraction == "0.05":  # one sample: its gradient is the mean gradient
         np.testing.assert_allclose(bound, value, rtol=1e-4)
     else:
@@ -117,9 +119,9 @@ def test_as_many_of_the_class_are_forgotten_as_the_fraction_says(cases):
 
 def test_a_class_that_was_never_seen_is_never_named(cases):
     rows = numbers(cases, "shares", "1", "retrain")
-    assert rows["accuracy", "role=forget"]["value"] == 0
-    assert rows["accuracy_sd", "role=forget"]["value"] == 0
-    assert rows["accuracy", "role=retain"]["value"] > 0.9
+    assert rows["accuracy", "role=forget"].value == 0
+    assert rows["accuracy_sd", "role=forget"].value == 0
+    assert rows["accuracy", "role=retain"].value > 0.9
 
 
 def test_the_spread_of_accuracies_is_over_models(cases):
@@ -129,8 +131,8 @@ def test_the_spread_of_accuracies_is_over_models(cases):
     rows = numbers(cases, "shares", "0.5", "none")
     for role, mask in (("retain", membership.retain[0]), ("forget", membership.forget[0]), ("test", data.part == 1)):
         of_model = right[:, mask].mean(axis=1)
-        assert rows["accuracy_sd", f"role={role}"]["value"] == pytest.approx(of_model.std(ddof=1))
-        assert rows["accuracy", f"role={role}"]["value"] == pytest.approx(of_model.mean())
+        assert rows["accuracy_sd", f"role={role}"].value == pytest.approx(of_model.std(ddof=1))
+        assert rows["accuracy", f"role={role}"].value == pytest.approx(of_model.mean())
 
 
 def test_amnesiac_forgets_everything_if_every_step_touched_the_target_set(cases):
@@ -177,10 +179,10 @@ def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, form, mem
     assert list(scores) == [("art", known) for name, known, _ in FORMS if name == method]
     np.testing.assert_array_equal(scores["art", form]["score"].reshape(6, -1), np.array(expected))
     assert set(scores["art", form]["role"]) == {"forget"}
-    rows = tables.read_rows(folder / case.metrics)
-    found = [r for r in rows if (r["metric"], r["attack"]) == ("attack_probability", f"art/{form}")]
-    np.testing.assert_allclose([r["value"] for r in found if r["setting"]], np.mean(expected, axis=1), rtol=1e-12)
-    assert next(r for r in found if not r["setting"])["value"] == pytest.approx(np.mean(expected))
+    rows = rows_of.read(folder / case.metrics)
+    found = [r for r in rows if (r.metric, r.attack) == ("attack_probability", f"art/{form}")]
+    np.testing.assert_allclose([r.value for r in found if about(r)], np.mean(expected, axis=1), rtol=1e-12)
+    assert next(r for r in found if not about(r)).value == pytest.approx(np.mean(expected))
 
 
 def test_without_an_attack_there_is_no_probability(cases):

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.metrics import efficacy
 
-from unlearning.artifacts.arrays import Membership
-from unlearning.metrics import efficacy
+import metric_calls as call
+from row_places import about
 
 NORMS = np.array([[1.0, 3.0], [4.0, 4.0], [0.0, 16.0]])  # ι: 2, 4, 8
 
@@ -39,23 +41,23 @@ def case(norms=NORMS, scores=None):
 
 
 def by_name(rows):
-    found = {(row["attack"], row["metric"], row["setting"]): row for row in rows}
+    found = {(row.attack, row.metric, about(row)): row for row in rows}
     assert len(found) == len(rows)
     return found
 
 
 def test_rows_of_a_case():
-    found = by_name(efficacy.rows(case(), {}))
-    assert [found["", "efficacy", f"model={m}"]["value"] for m in range(3)] == [1 / 2, 1 / 4, 1 / 8]
-    assert [found["", "efficacy_upper_bound", f"model={m}"]["value"] for m in range(3)] == [2, 1, 1 / 2]
+    found = by_name(call.rows(efficacy, case(), {}))
+    assert [found["", "efficacy", f"model={m}"].value for m in range(3)] == [1 / 2, 1 / 4, 1 / 8]
+    assert [found["", "efficacy_upper_bound", f"model={m}"].value for m in range(3)] == [2, 1, 1 / 2]
     one = found["", "information", "model=2"]
-    assert (one["value"], one["n"]) == (8, 1)
-    assert math.isnan(one["ci_low"])
-    assert math.isnan(one["ci_high"])
-    assert found["", "efficacy_median", ""]["value"] == 1 / 4
-    assert found["", "information", ""]["value"] == pytest.approx(14 / 3)
+    assert (one.value, one.n) == (8, 1)
+    assert math.isnan(one.ci_low)
+    assert math.isnan(one.ci_high)
+    assert found["", "efficacy_median", ""].value == 1 / 4
+    assert found["", "information", ""].value == pytest.approx(14 / 3)
     # shares that are right: retain 2/3, 1, 1/3; forget 1, 1/2, 0; test 2/3, 2/3, 1
-    spread = {role: found["", "accuracy_sd", f"role={role}"]["value"] for role in ("retain", "forget", "test")}
+    spread = {role: found["", "accuracy_sd", f"role={role}"].value for role in ("retain", "forget", "test")}
     assert spread == pytest.approx({"retain": 1 / 3, "forget": 1 / 2, "test": math.sqrt(1 / 27)})
     assert ("", "accuracy_sd", "role=heldout") not in found
     assert not [metric for _, metric, _ in found if metric.startswith("attack_probability")]
@@ -72,16 +74,16 @@ def test_accuracy_has_no_spread_where_a_model_has_nothing_to_be_right_about():
 def test_attacks_give_the_mean_probability_of_the_forgotten():
     score = np.full((3, 8), np.nan)
     score[:, 3:5] = [[0.0, 1.0], [0.5, 1.0], [0.25, 0.75]]
-    found = by_name(efficacy.rows(case(scores={("a", "trained"): (score, score > 0)}), {}))
-    assert [found["a/trained", "attack_probability", f"model={m}"]["value"] for m in range(3)] == [0.5, 0.75, 0.5]
-    assert found["a/trained", "attack_probability", ""]["value"] == pytest.approx(1.75 / 3)
+    found = by_name(call.rows(efficacy, case(scores={("a", "trained"): (score, score > 0)}), {}))
+    assert [found["a/trained", "attack_probability", f"model={m}"].value for m in range(3)] == [0.5, 0.75, 0.5]
+    assert found["a/trained", "attack_probability", ""].value == pytest.approx(1.75 / 3)
 
 
 def test_contributions_are_logarithms_of_every_model():
-    one = efficacy.contributions(case(), {})["efficacy"]
+    one = call.parts(efficacy, case(), {})["efficacy"]
     np.testing.assert_allclose(one.value, -np.log([[2.0, 4, 8]]))
     assert one.unit.tolist() == [0, 1, 2]
-    assert efficacy.contributions(case(NORMS * [[1], [0], [1]]), {}) == {}
+    assert call.parts(efficacy, case(NORMS * [[1], [0], [1]]), {}) == {}
 
 
 def test_rounding_is_forgiven_and_nothing_more():
@@ -90,7 +92,7 @@ def test_rounding_is_forgiven_and_nothing_more():
 
     def bounds(of_mean):
         rows = efficacy.evaluate(squared_norms=norms, mean_squared_norm=np.array(of_mean))
-        return [row["value"] for row in rows if row["metric"] == "efficacy_upper_bound" and row["setting"]]
+        return [row.value for row in rows if row.metric == "efficacy_upper_bound" and about(row)]
 
     assert bounds([1.0, 2.0019, 1e-31]) == [1, 0.5, np.inf]
     for wrong, model, said in (([1.0, 2.0021, 0], 1, "2.0021"), ([1.0, 2, 1e-29], 2, "1e-29")):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-
-from unlearning.bank.engine import Serial, Stacked, StackedChain, choose, linear_layers
+from unlearning_audit.bank import engine
+from unlearning_audit.bank.engine import Serial, Stacked, StackedChain, choose, linear_layers
 
 torch.set_num_threads(1)
 #: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.
@@ -137,3 +137,51 @@ def test_the_engine_is_chosen_by_cost_unless_told():
     assert kinds == [Stacked, Serial, Serial]
     assert type(choose(small, "serial")) is Serial
     assert type(choose(image, "stacked")) is Stacked
+
+
+class Tied(nn.Module):
+    """Input and output weights are one tensor; running statistics; a weight of the module itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4, bias=False)
+        self.last.weight = self.first.weight
+        self.shift = nn.Parameter(torch.randn(4))
+
+    def forward(self, x, reading=None):
+        hidden = self.norm(self.first(x)) + self.shift
+        return hidden if reading == "hidden" else self.last(hidden)
+
+
+@pytest.mark.parametrize("reading", [None, "hidden"])
+def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading):
+    torch.manual_seed(0)
+    model, x = Tied(), torch.randn(1, 6, 4)
+    own = {name: value.clone() for name, value in model.state_dict(keep_vars=True).items()}
+    gradients, statistics = [], []
+    for way in (engine.Serial(model).forward, None):
+        torch.manual_seed(1)
+        leaves = {k: torch.randn(1, *v.shape).requires_grad_() for k, v in model.named_parameters()}
+        buffers = {k: v.clone()[None] for k, v in model.named_buffers()}
+        if way:
+            out = way(leaves, buffers, x, reading)
+        else:
+            single = ({k: v[0] for k, v in some.items()} for some in (leaves, buffers))
+            out = engine.forward_one(model, *single, x[0], reading)
+        (out**2).sum().backward()
+        gradients.append([leaf.grad for leaf in leaves.values()])
+        statistics.append([*buffers.values()])
+    for ours, theirs in zip(gradients[0] + statistics[0], gradients[1] + statistics[1], strict=True):
+        assert (ours is None) == (theirs is None)
+        assert ours is None or torch.equal(ours, theirs)
+    for name, value in model.state_dict(keep_vars=True).items():  # the module has its own weights again
+        assert torch.equal(value, own[name])
+
+
+def test_a_failing_step_leaves_the_module_its_own_weights():
+    model = Tied()
+    before = dict(model.named_parameters())
+    leaves = {k: v.detach().clone()[None] for k, v in before.items()}
+    with pytest.raises(RuntimeError):
+        engine.Serial(model).forward(leaves, {}, torch.randn(1, 6, 5))
+    assert all(value is before[name] for name, value in model.named_parameters())

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from unlearning.plugins import registry, source
-from unlearning.workflow import versions
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.workflow import versions
 
 ROOT = source.SCRIPTS.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -67,7 +66,7 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
     files += (registry.LIBRARY / "display" / "figures").glob("*.py") if script == "figures" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
-    ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning"}
+    ours = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning_audit"}
     theirs = imported - ours - set(sys.stdlib_module_names)
     # Planning alone reads YAML and Snakemake, in the environment that Snakemake itself runs in.
     distributions = {PROVIDERS[name][0].lower().replace("_", "-") for name in theirs - {"yaml", "snakemake"}}

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.metrics import _epsilon
+from unlearning_audit.metrics._epsilon import epsilon_table, epsilons, points
+from unlearning_audit.metrics._epsilon_bound import bound_table, epsilon_bounds
 
 from epsilon_cases import DELTA, brute_force, published_grid
-from unlearning.metrics import _epsilon
-from unlearning.metrics._epsilon import epsilon_table, epsilons, points
-from unlearning.metrics._epsilon_bound import bound_table, epsilon_bounds
 
 
 def random_case(rng: np.random.Generator, largest: int = 40) -> tuple[np.ndarray, np.ndarray]:

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import beta
+from unlearning_audit.metrics import _epsilon, _epsilon_bound
+from unlearning_audit.metrics._epsilon import epsilon_table, epsilons, points
+from unlearning_audit.metrics._epsilon_bound import bound_table, epsilon_bounds
 
 from epsilon_cases import DELTA, brute_force, equation_1, published_grid
-from unlearning.metrics import _epsilon, _epsilon_bound
-from unlearning.metrics._epsilon import epsilon_table, epsilons, points
-from unlearning.metrics._epsilon_bound import bound_table, epsilon_bounds
 
 #: Cases in which the best set of scores begins or ends with one of negatives alone, because of the box or because of
 #: rules that equation (1) discards; found at random, at least two for each reason.

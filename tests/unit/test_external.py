@@ -6,28 +6,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.metrics import competition, external, ruli, swap
+from unlearning_audit.plugins import registry
+from unlearning_audit.study import schema
 
+import metric_calls as call
 from external_cases import CLASSES, answers, memberships, number, planned, reason, run, save, world
-from unlearning.adversary import scoring
-from unlearning.adversary.case import Case
-from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.metrics import competition, external, ruli, swap
-from unlearning.plugins import registry
-from unlearning.study import schema
+from row_places import about
 
 ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
 
 
 def same(one: list[dict], other: list[dict], *metrics: str) -> int:
     """Assert that all rows of ``one`` stand in ``other`` with the same numbers; how many of ``metrics`` there are."""
-    known = {(r["attack"], r["metric"], r["setting"]): r for r in other}
+    known = {(r.attack, r.metric, about(r)): r for r in other}
     for row in one:
-        twin = known[row["attack"], row["metric"], row["setting"]]
+        twin = known[row.attack, row.metric, about(row)]
         for name in ("value", "ci_low", "ci_high", "n"):
             np.testing.assert_allclose(
-                twin[name], row[name], rtol=0, atol=1e-12, err_msg=f"{row['attack']} {row['metric']} {name}"
+                getattr(twin, name), getattr(row, name), rtol=0, atol=1e-12, err_msg=f"{row.attack} {row.metric} {name}"
             )
-    return sum(row["metric"] in metrics for row in one)
+    return sum(row.metric in metrics for row in one)
 
 
 # ---------------------------------------------------------------- the numbers are those of the workflow
@@ -74,10 +76,11 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(here):
                 to[column["model"], column["index"]] = column[what]
             scores[name, str(column["form"][0])] = dense
     case.__dict__["scores"] = scores
-    settings = {"paper_set": [n for n in schema.PAPER_SET if n in ATTACKS], "bootstrap": 1000, "seed": 0}
-    theirs = swap.rows(case, settings)
+    sets = {name: [n for n in schema.ADAPTIVE_SET if n in ATTACKS] for name in ("paper_set", "adaptive_set")}
+    settings = {**sets, "bootstrap": 1000, "seed": 0}
+    theirs = call.rows(swap, case, settings)
     assert same(theirs, rows, "q", "advantage", "auc") > 30
-    assert 0 < number(rows, "q", "paper") < 1
+    assert 0 < number(rows, "q", "adaptive") < 1
 
 
 def test_a_trace_is_found_and_its_absence_is_not(here):
@@ -85,10 +88,10 @@ def test_a_trace_is_found_and_its_absence_is_not(here):
     rows = run(planned(("good", "bad"), ATTACKS))
     assert list(rows) == ["none", "good", "bad", "retrain", "retrain_control"]
     for method in ("good", "retrain", "retrain_control"):
-        (auc,) = [r for r in rows[method] if (r["metric"], r["attack"]) == ("auc", "phi")]
-        assert auc["ci_low"] <= 0.5 <= auc["ci_high"], method
+        (auc,) = [r for r in rows[method] if (r.metric, r.attack) == ("auc", "phi")]
+        assert auc.ci_low <= 0.5 <= auc.ci_high, method
     for method in ("none", "bad"):
-        assert number(rows[method], "q", "paper") < 0.5 < number(rows["good"], "q", "paper")
+        assert number(rows[method], "q", "adaptive") < 0.5 < number(rows["good"], "q", "adaptive")
 
 
 def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(here):
@@ -99,7 +102,7 @@ def test_a_model_that_is_right_on_forgotten_samples_only_has_no_quality_left(her
     save("logits", labels=y)
     save("logits/target", logits=10 * np.eye(CLASSES)[said].astype(np.float16), train=train, forget=forget)
     rows = run(planned(attacks=["correctness"]), "mine")["mine"]
-    assert number(rows, "q", "paper") == 0
+    assert number(rows, "q", "adaptive") == 0
     assert number(rows, "auc", "phi") == 1
     assert number(rows, "mia_score", "phi") == 0
     assert number(rows, "mia_score", "correctness/unlearned") == 0
@@ -172,7 +175,7 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
     assert number(rows, "privacy_auc", "ruli", None) > 0.8
     for attack in ("lira/unlearned", "rmia/unlearned", "lira/trained"):
         assert number(rows, "auc", attack) > 0.6
-    assert "forget set of one split" in reason(rows, "q", "paper") or "splits" in reason(rows, "q", "paper")
+    assert "forget set of one split" in reason(rows, "q", "adaptive") or "splits" in reason(rows, "q", "adaptive")
 
 
 # ---------------------------------------------------------------- what is not there is said
@@ -198,7 +201,7 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(here, gone, met
         target.unlink() if target.is_file() else shutil.rmtree(target)
     rows = run(planned(attacks=["correctness", "kde", "lira"]), "mine")["mine"]
     assert words in reason(rows, metric, attack, setting)
-    assert all(r["note"] for r in rows if np.isnan(r["value"]))
+    assert all(r.note for r in rows if np.isnan(r.value))
     for name in ("accuracy", "auc"):  # always there
         assert number(rows, name, *(("", "role=forget") if name == "accuracy" else ("phi", ""))) > 0
 
@@ -212,7 +215,7 @@ def test_the_least_folder_gives_accuracies_and_the_mia_score(here):
     assert list(found) == ["mine"]
     assert number(found["mine"], "mia_score", "phi") < 0.3
     assert "train.npy" in reason(found["mine"], "accuracy", setting="role=retain")
-    assert "splits" in reason(found["mine"], "q", "paper")
+    assert "splits" in reason(found["mine"], "q", "adaptive")
 
 
 def test_labels_that_tell_the_sides_apart_are_reported(here):
@@ -230,5 +233,5 @@ def test_pairs_that_are_not_swapped_have_no_quality(here):
     np.save(target / "split.npy", split)
     np.save(target / "block.npy", np.array([0, 0, 1, 1, 1, 1, 0, 0]))
     rows = run(planned(attacks=["correctness"]), "mine")["mine"]
-    assert "forget set of one split is not the heldout set of the other" in reason(rows, "q", "paper")
+    assert "forget set of one split is not the heldout set of the other" in reason(rows, "q", "adaptive")
     assert number(rows, "advantage", "correctness/unlearned") >= 0

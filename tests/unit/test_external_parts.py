@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.metrics import competition, external, ruli
 
+import metric_calls as call
 from folder_cases import SETTINGS, Y, pair, population, same_forget
-from unlearning import stats
-from unlearning.artifacts.arrays import Membership
-from unlearning.metrics import competition, external, ruli
 
 # ---------------------------------------------------------------- swapped pairs
 
@@ -62,34 +63,32 @@ def test_why_the_score_cannot_be_computed():
         assert found.startswith(why)
         assert bool(found) == bool(why)
         if why:
-            (row,) = external._competition(population(own, others=others), SETTINGS)
-            assert (row["metric"], row["note"]) == ("score", found)
+            (row,) = external._competition(call.known(population(own, others=others), SETTINGS))
+            assert (row.metric, row.note) == ("score", found)
     assert "different forget sets" in external._apart(population(pair(), others={"retrain": retrain}))
 
 
 def test_the_score_is_that_of_the_populations():
     retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
     case = population(same_forget(), trace=30.0, others={"retrain": retrain, "retrain_control": control})
-    found = {row["metric"]: row for row in external._competition(case, SETTINGS)}
+    found = {row.metric: row for row in external._competition(call.known(case, SETTINGS))}
     phi = [stats.phi(logits=one.unlearned[:, :3], y=Y[:3]) for one in (case, retrain, control)]
     accuracy = [(one.unlearned.argmax(-1) == Y) for one in (case, retrain)]
-    assert found["forgetting_quality"]["note"] == "3 unlearned and 4 retrained models"
-    assert found["forgetting_quality_null"]["note"].startswith("4 retrained against 4 independently")
+    assert found["forgetting_quality"].note == "3 unlearned and 4 retrained models"
+    assert found["forgetting_quality_null"].note.startswith("4 retrained against 4 independently")
     ratio = accuracy[0][:, 6:12].mean() / accuracy[1][:, 6:12].mean()
-    assert found["retain_accuracy_ratio"]["value"] == pytest.approx(ratio)
-    assert found["test_accuracy_ratio"]["value"] == pytest.approx(
-        accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean()
-    )
+    assert found["retain_accuracy_ratio"].value == pytest.approx(ratio)
+    assert found["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
     options = competition.Options(groups=3)
     args = (*phi, np.arange(3), options, external.generator(0, "competition"))
-    mine = external.contributions(case, SETTINGS).get("forgetting_quality_over_null")
+    mine = call.parts(external, case, SETTINGS).get("forgetting_quality_over_null")
     theirs = competition.over_null(*args).get("forgetting_quality_over_null")
     assert (mine is None) == (theirs is None)
     if mine is not None:
         np.testing.assert_array_equal(mine.value, theirs.value)
     alone = population(same_forget(1), others={"retrain": retrain})
-    (row,) = external._competition(alone, SETTINGS)
-    assert "at least two unlearned" in row["note"]
+    (row,) = external._competition(call.known(alone, SETTINGS))
+    assert "at least two unlearned" in row.note
 
 
 def test_a_population_without_kept_or_test_samples_has_no_accuracy_on_them():
@@ -124,8 +123,8 @@ def test_why_ruli_s_question_cannot_be_asked():
         assert found.startswith(why)
         assert bool(found) == bool(why)
         if why:
-            (row,) = external._ruli(case, SETTINGS)
-            assert (row["metric"], row["attack"], row["note"]) == ("privacy_auc", "ruli", found)
+            (row,) = external._ruli(call.known(case, SETTINGS))
+            assert (row.metric, row.attack, row.note) == ("privacy_auc", "ruli", found)
 
 
 def test_ruli_reads_its_populations():
@@ -144,11 +143,11 @@ def test_ruli_reads_its_populations():
     assert shadows.train is shadow.membership.train
     others["retrain"] = population(pair(3), 4)  # cannot be compared model by model
     assert external._audited(case)[0].retrained is None
-    (row,) = external._ruli(case, {**SETTINGS, "options": {"ruli": {"minimum": 9}}})
-    assert "reference models as" in row["note"]
-    found = {row["metric"] for row in external._ruli(case, SETTINGS)}
+    (row,) = external._ruli(call.known(case, {**SETTINGS, "options": {"ruli": {"minimum": 9}}}))
+    assert "reference models as" in row.note
+    found = {row.metric for row in external._ruli(call.known(case, SETTINGS))}
     assert {"privacy_auc", "efficacy_auc"} <= found
-    assert list(external.contributions(case, SETTINGS)) == [
+    assert list(call.parts(external, case, SETTINGS)) == [
         "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
     ]  # fmt: skip
     assert list(ruli.aucs(*external._audited(case), ruli.Options(), np.arange(15))) == ["privacy_auc"]

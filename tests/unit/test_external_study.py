@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import external_case, scoring
+from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.study import reading, schema
+from unlearning_audit.study.messages import StudyError
 
-from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, reason, run, save, world
-from unlearning.adversary import external_case, scoring
-from unlearning.study import reading, schema
-from unlearning.study.messages import StudyError
+from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, run, save, world
 
 
 def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refused(here):
@@ -87,9 +88,11 @@ assert "torch" not in sys.modules
 
 def test_torch_is_not_needed(here):
     world(here / "logits")
-    scripts = Path(schema.__file__).parents[2]
+    library = Path(schema.__file__).parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKED, scripts, Path(__file__).parent], capture_output=True, text=True
+        [sys.executable, "-c", BLOCKED, library, library / "scripts", Path(__file__).parent],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 
@@ -97,15 +100,16 @@ def test_torch_is_not_needed(here):
 def test_an_attack_that_fails_is_a_result_about_that_attack_only(here):
     world(here / "logits")
     Path("odd.py").write_text(
-        "from unlearning.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
+        "from unlearning_audit.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
         "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
     )
     asked = config()
     asked["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
-    from unlearning.workflow import plan
+    from unlearning_audit.workflow import plan
 
     rows = run(plan.make(reading.read(asked)), "mine")["mine"]
-    assert reason(rows, "failed", "odd", "raised=attack") == "odd.py line 9, in score: ValueError: odd"
+    (failure,) = [row for row in rows if isinstance(row, Failure)]
+    assert failure == Failure("attack", "odd", "odd.py line 9, in score: ValueError: odd")
     assert number(rows, "auc", "correctness/unlearned") > 0
 
 

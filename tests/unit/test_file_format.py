@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-
-from unlearning.artifacts import files, tables
-from unlearning.artifacts.files import ArtifactError
+from unlearning_audit.artifacts import files, tables
+from unlearning_audit.artifacts.files import ArtifactError
 
 
 def test_json_is_indented_by_a_space_and_sorted(tmp_path):
@@ -97,22 +96,3 @@ def test_scores_of_one_attack_are_taken_out_as_they_were_written(tmp_path):
         for name, value in columns.items():
             np.testing.assert_array_equal(part[name], value[rows])
     assert tables.rows_of({}, "b") == []
-
-
-# ---------------------------------------------------------------- rows
-
-
-def test_what_a_row_does_not_say_is_an_empty_cell(tmp_path):
-    path = tmp_path / "metrics.csv"
-    tables.write_rows(
-        path, [{"metric": "auc", "value": float("nan"), "note": None}, {"n": 3, "value": np.float32(0.5)}]
-    )
-    assert path.read_text() == "attack,metric,setting,value,ci_low,ci_high,n,note\n,auc,,,,,,\n,,,0.5,,,3,\n"
-    first, second = tables.read_rows(path)
-    assert (first["n"], second["n"], second["value"]) == (0, 3, 0.5)
-    assert np.isnan([first["value"], first["ci_low"], second["ci_high"]]).all()
-
-
-def test_empty_lines_are_no_rows_and_other_columns_are_text(tmp_path):
-    (tmp_path / "a.csv").write_text("metric,n,more\n\nauc,2,0.50\n\n")
-    assert tables.read_rows(tmp_path / "a.csv", ("metric", "n")) == [{"metric": "auc", "n": 2, "more": "0.50"}]

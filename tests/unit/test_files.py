@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts import files
-from unlearning.artifacts.files import (
+from unlearning_audit.artifacts import files
+from unlearning_audit.artifacts.files import (
     ArtifactError,
     Check,
     checksum,
@@ -61,7 +60,7 @@ def test_permissions_are_the_users_own_choice(tmp_path, mask):
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     code = (
         "import os, signal, sys\n"
-        "from unlearning.artifacts.files import replacing\n"
+        "from unlearning_audit.artifacts.files import replacing\n"
         "with replacing(sys.argv[1]) as part:\n"
         "    part.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -80,7 +79,7 @@ def test_a_full_disk_is_told_and_leaves_the_old_file(tmp_path, name):
     code = """
 import resource, sys
 import numpy as np
-from unlearning.artifacts import files, tables
+from unlearning_audit.artifacts import files, tables
 path, count = sys.argv[1], int(sys.argv[2])
 
 def write(count):
@@ -89,7 +88,7 @@ def write(count):
     elif path.endswith(".parquet"):
         tables.write_scores(path, {"score": np.random.default_rng(0).normal(size=count)})
     elif path.endswith(".csv"):
-        tables.write_rows(path, [{"note": "x" * 8}] * count)
+        tables.write_rows(path, [{"note": "x" * 8}] * count, ("note",))
     elif path.endswith(".json"):
         files.write_json(path, ["x" * 8] * count)
     else:

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows, Stream, fit_labels
 
 from bank_cases import RECIPE, SEEDS, batches, conv, fresh, largest_gap, masks, mlp, rows, same, trained
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows, Stream, fit_labels
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 
@@ -177,6 +178,29 @@ def test_a_stream_may_follow_the_rows_of_the_first():
     fitted(bank, (Stream(retain), Stream(forget, loss=loss, follows=next_to)), epochs=1)
     assert len(seen) == 4
     assert all(torch.equal(own, (first + 1) % 60) and models == [0, 1] for own, first, models in seen)
+
+
+def test_class_weights_are_those_of_torch():
+    """One step on three samples of one class and one of another: the weighted mean of torch's cross_entropy."""
+    x, y = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32), np.array([0, 0, 0, 1, 2, 2])
+    recipe = Recipe(lr=0.5, batch_size=4, epochs=1, class_weights="balanced")
+    bank = Bank.create(mlp, x, y, [1, 2], recipe=recipe, dtype=torch.float64)
+    before, rows = bank.copy(), Rows(np.array([[0, 1, 2, 3], [3, 4, 5, 0]]))
+    bank.train(rows)
+    for model, weight in enumerate(([1 / 3, 1.0, 0.0, 0.0], [1.0, 1.0, 1 / 2, 0.0])):
+        plain, own = before.extract(model), rows.index[model]
+        loss = nn.functional.cross_entropy(
+            plain(torch.from_numpy(x[own]).double()), torch.from_numpy(y[own]),
+            weight=torch.tensor(weight, dtype=torch.float64),
+        )  # fmt: skip
+        loss.backward()
+        for name, value in plain.named_parameters():
+            assert (bank.parameters[name][model] - (value - 0.5 * value.grad)).abs().max() < 1e-12
+
+
+def test_class_weights_and_a_privacy_budget_are_refused():
+    with pytest.raises(ValueError, match="class_weights balanced cannot be combined with dp"):
+        Recipe(class_weights="balanced", dp={"epsilon": 1.0})
 
 
 def test_the_rate_follows_the_schedule_of_the_optimiser():

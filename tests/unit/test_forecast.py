@@ -5,16 +5,16 @@ import sys
 
 import numpy as np
 import pytest
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.display.tables import forecast as display
+from unlearning_audit.display.tables import formats
+from unlearning_audit.plugins import source
+from unlearning_audit.study import reading
+from unlearning_audit.study.schema import STAGES
+from unlearning_audit.workflow import forecast, plan, progress
+from unlearning_audit.workflow.job_sizes import Draws
 
 from forecast_cases import planned
-from unlearning.bank.recipe import Recipe
-from unlearning.display.tables import forecast as display
-from unlearning.display.tables import formats
-from unlearning.plugins import source
-from unlearning.study import reading
-from unlearning.study.schema import STAGES
-from unlearning.workflow import forecast, plan, progress
-from unlearning.workflow.job_sizes import Draws
 from workplace import TINY
 
 SPLITS = {"models": 6, "originals": 2, "train": 100, "forget": 20, "bytes": 1}
@@ -131,7 +131,7 @@ def test_every_node_comes_after_its_parents():
 
 
 def test_the_arithmetic_imports_no_torch():
-    code = "import forecast, unlearning.workflow.job_sizes, sys; sys.exit('torch' in sys.modules)"
+    code = "import forecast, unlearning_audit.workflow.job_sizes, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=source.SCRIPTS, check=False).returncode == 0
 
 

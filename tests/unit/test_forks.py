@@ -4,15 +4,16 @@ import subprocess
 import sys
 
 import pytest
+from unlearning_audit.workflow import forks, forkserver
 
 from forkserver_cases import LIGHT, on_linux, program, said
-from unlearning.workflow import forks, forkserver
 
 
 @on_linux
 def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
     """Also those that only some jobs need; each starts once, at the latest when it is asked, and others stay small."""
-    jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}), "rouge": ("metrics", {"metrics": {"rouge": {}}}),
+    jobs = {"art": ("attack", {"attacks": {"own": {"name": "art"}}}),
+            "rouge_score": ("metrics", {"metrics": {"own": {"name": "rouge"}}}),
             "text": ("train", {"model": "gpt2"}), "vision": ("unlearn", {"model": "swin_s"}),
             "privacy": ("train", {"recipe": {"dp": {"epsilon": 1}}}), "drawings": ("figures", {})}  # fmt: skip
     libraries = [
@@ -32,13 +33,13 @@ def test_servers_have_one_thread_so_that_forks_are_safe(tmp_path):
         has = {one for one, there in zip(forks.SERVERS, there, strict=True) if there == "True"}
         before = {*forks.line(kind)}
         assert has >= before - ({"numbers"} if "models" in before else set())  # that of models starts before it is done
-        assert has.isdisjoint({"art", "rouge", "privacy", "drawings"} - before)
+        assert has.isdisjoint({"art", "rouge_score", "privacy", "drawings"} - before)
 
 
 def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
     (tmp_path / "a_broken_module.py").write_text("raise RuntimeError('no')")
-    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]\n"
-    code += "from unlearning.workflow import forks\nforks._take('a_broken_module')\nprint('lives')"
+    code = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(forkserver.SCRIPTS)!r}]; import library\n"
+    code += "from unlearning_audit.workflow import forks\nforks._take('a_broken_module')\nprint('lives')"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "lives\n"
 
 
@@ -47,8 +48,9 @@ def test_a_library_that_cannot_be_imported_leaves_the_server_alive(tmp_path):
     [("train", {"model": "mlp", "recipe": {"dp": None}}, "models"), ("data", {}, "numbers"),
      ("train", {"model": "mlp", "recipe": {"dp": {"epsilon": 1}}}, "privacy"), ("meta", {}, "drawings"),
      ("unlearn", {"model": "swin_s"}, "vision"),
-     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"), ("metrics", {"metrics": {"swap": {}}}, "numbers"),
-     ("metrics", {"metrics": {"swap": {}, "rouge": {}}}, "rouge"),
+     ("relearn", {"model": "llama", "recipe": {"dp": None}}, "text"),
+     ("metrics", {"metrics": {"swap": {"name": "swap"}}}, "numbers"),
+     ("metrics", {"metrics": {"swap": {"name": "swap"}, "words": {"name": "rouge"}}}, "rouge_score"),
      ("attack", {"attacks": {"a": {"name": "art"}}}, "art"),
      ("attack", {"attacks": {"art": {"name": "loss"}}}, "numbers"), ("forecast", {"study": "digits"}, "models")],
 )  # fmt: skip

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 from snakemake.script import PythonScript
+from unlearning_audit.workflow import forkserver, snakemake_changes
 
 from forkserver_cases import LIGHT, Run, Shared, on_linux, program, said
-from unlearning.workflow import forkserver, snakemake_changes
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_a_script_that_needs_more_than_a_fork_starts_as_ever(tmp_path):
 
 
 def test_without_models_nothing_imports_torch(tmp_path):
-    names = ("torch", "unlearning.adversary.scoring")
+    names = ("torch", "unlearning_audit.adversary.scoring")
     (tmp_path / "job.py").write_text(f"import sys; print(*(name in sys.modules for name in {names}))")
     assert said(tmp_path, program("script('job.py')", LIGHT, None)) == ["False True"]
 
@@ -173,6 +173,6 @@ def test_no_two_forks_draw_the_same_from_what_nobody_seeded(shared, tmp_path):
 
 
 def test_a_fork_has_what_scripts_import_and_no_modules_of_their_names(shared, tmp_path):
-    names = "[name for name in ('unlearning.bank.bank', 'train', 'job', 'data') if name in sys.modules]"
+    names = "[name for name in ('unlearning_audit.bank.bank', 'train', 'job', 'data') if name in sys.modules]"
     (tmp_path / "job.train.py").write_text(f"import sys; print({names})")
-    assert shared.does(tmp_path, "script('job.train.py')")[0] == "['unlearning.bank.bank']\n"
+    assert shared.does(tmp_path, "script('job.train.py')")[0] == "['unlearning_audit.bank.bank']\n"

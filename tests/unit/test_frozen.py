@@ -3,11 +3,12 @@
 import ast
 from pathlib import Path
 
-LIBRARY = Path(__file__).resolve().parents[2] / "scripts" / "unlearning"
+LIBRARY = Path(__file__).resolve().parents[2] / "unlearning_audit"
 #: Filled while they are used: batches and records of a fit, a plan, what is read of a case or a bar.
 FILLED = {
     "adversary/case.py:Case", "adversary/external_case.py:ExternalCase", "bank/fitting.py:Fit", "bank/streams.py:Batch",
-    "bank/streams.py:Order", "comparisons/verdicts.py:_Judged", "display/decisions.py:Decisions",
+    "bank/streams.py:Order", "command/arrays.py:Audit", "comparisons/verdicts.py:_Judged",
+    "display/decisions.py:Decisions", "readers/_groups.py:Group", "readers/_model.py:Model",
     "workflow/nodes.py:Plan", "workflow/progress.py:Watch",
 }  # fmt: skip
 

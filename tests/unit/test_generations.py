@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 from transformers import GPT2LMHeadModel
+from unlearning_audit.artifacts.arrays import ArtifactError
+from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.bank import generation
+from unlearning_audit.data import _tokens
 
 from bank_cases import fresh
 from passage_cases import member
 from text_cases import SEEDS, VOCABULARY, bank, passages
-from unlearning.artifacts.arrays import ArtifactError
-from unlearning.artifacts.files import FailedError
-from unlearning.artifacts.generations import Generations, asked
-from unlearning.bank import generation
-from unlearning.data import _tokens
 
 # ---------------------------------------------------------------- greedy decoding
 
@@ -64,8 +64,8 @@ def test_a_model_says_the_same_in_any_company_and_order(monkeypatch):
 
 
 def test_a_passage_that_is_learned_by_heart_is_said_whole():
-    from unlearning.bank.optim import Optimiser
-    from unlearning.bank.streams import Rows, Stream
+    from unlearning_audit.bank.optim import Optimiser
+    from unlearning_audit.bank.streams import Rows, Stream
 
     learned = bank(seeds=[3], epochs=1)
     by_heart = Optimiser(optimiser="adam", lr=0.02, batch_size=1)

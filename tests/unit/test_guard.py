@@ -6,10 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-
-from unlearning.plugins import guard as module
-from unlearning.plugins.guard import PluginError, faulty, guard, shown
-from unlearning.plugins.isolation import isolated
+import torch
+from unlearning_audit.plugins import guard as module
+from unlearning_audit.plugins.guard import PluginError, faulty, guard, shown
+from unlearning_audit.plugins.isolation import isolated
 
 FILE = """import ctypes, os, signal, sys
 
@@ -97,6 +97,23 @@ def test_many_lines_become_one():
         (OSError(errno.EIO, "broken"), False),
         (RuntimeError("CUDA out of memory. Tried to allocate"), False),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), False),
+        (torch.AcceleratorError("CUDA error: out of memory", 2), False),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), False),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"), False),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"), False),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"), False),
+        (RuntimeError("GET was unable to find an engine to execute this computation"), False),
+        (torch.AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46), False),
+        (torch.AcceleratorError("CUDA error: uncorrectable ECC error encountered", 214), False),
+        (torch.AcceleratorError("CUDA error: unspecified launch failure", 719), False),
+        (torch.AcceleratorError("CUDA error: no kernel image is available for execution on the device", 209), False),
+        (RuntimeError("CUDA driver initialization failed, you might not have a CUDA gpu."), False),
+        (RuntimeError("Found no NVIDIA driver on your system."), False),
+        (RuntimeError("HIP error: invalid device ordinal"), False),
+        (torch.AcceleratorError("CUDA error: device-side assert triggered", 710), True),
+        (torch.AcceleratorError("CUDA error: operation not permitted when stream is capturing", 900), True),
+        (RuntimeError("adaptive_max_pool2d_backward_cuda does not have a deterministic implementation"), True),
     ],
 )
 def test_what_is_nobodys_fault_is_raised_as_it_is(error, expected):
@@ -171,7 +188,7 @@ def test_the_process_ends_with_the_one_that_asked_for_it(mine, tmp_path):
     scripts = str(Path(module.__file__).parents[2])
     code = (
         f"import os, sys, time; sys.path.insert(0, {scripts!r})\n"
-        "from unlearning.plugins.isolation import isolated\n"
+        "from unlearning_audit.plugins.isolation import isolated\n"
         "def wait():\n"
         "    print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from pydantic import ValidationError
-
-from unlearning import data
-from unlearning.data import cifar10, cifar100, fashion_mnist, image_folder, mnist, tinyimagenet
+from unlearning_audit import data
+from unlearning_audit.data import cifar10, cifar100, fashion_mnist, image_folder, mnist, tinyimagenet
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -165,7 +164,7 @@ def test_real_cifar10_is_the_published_one(real_data, tmp_path):
     # The files hold the pixels channel by channel and row by row, as one run of bytes.
     assert read.x[50_000:].tobytes() in (real_data / "cifar-10-batches-py" / "test_batch").read_bytes()
     # Channel means and deviations of the training part as everybody prints them, to their four digits.
-    from unlearning.models import CIFAR10_MEAN, CIFAR10_STD
+    from unlearning_audit.models import CIFAR10_MEAN, CIFAR10_STD
 
     train = read.x[:50_000].transpose(1, 0, 2, 3).reshape(3, -1)
     counts = np.stack([np.bincount(channel, minlength=256) for channel in train])

@@ -6,13 +6,13 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts import external
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.protocols import external as protocol
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
 from external_cases import GOOD, config, memberships, read, save
-from unlearning.artifacts import external
-from unlearning.artifacts.arrays import Data, Logits, Membership
-from unlearning.protocols import external as protocol
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
 
 # ---------------------------------------------------------------- what a file may hold
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts import external
 
 from external_cases import GOOD, read, save
-from unlearning.artifacts import external
 
 RNG = np.random.default_rng(3)
 

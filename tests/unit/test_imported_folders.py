@@ -1,9 +1,9 @@
 """The folders of a user's logits: who plays which part, which files are lent, and what is missing."""
 
 import pytest
+from unlearning_audit.protocols import external
 
 from external_cases import GOOD, save
-from unlearning.protocols import external
 
 EVERY = ("target", "shadow", "original", "retrain", "retrain_control", "shadow_original")
 

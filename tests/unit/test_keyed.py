@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-
-from unlearning.randomness import keyed
-from unlearning.randomness.keyed import generator, seed_of
+from unlearning_audit.randomness import keyed
+from unlearning_audit.randomness.keyed import generator, seed_of
 
 
 def test_seeds_are_the_same_in_every_process_and_version():
     """The values are part of the contract: other ones would rename nothing and change every artifact."""
     assert seed_of(0, "model", 3) == 1229137554994445125
     assert generator(0, "halves").permutation(8).tolist() == [5, 0, 3, 6, 7, 4, 2, 1]
-    code = "from unlearning.randomness.keyed import seed_of; print(seed_of(0, 'model', 3))"
+    code = "from unlearning_audit.randomness.keyed import seed_of; print(seed_of(0, 'model', 3))"
     for hash_seed in "01":
         run = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True,

@@ -4,10 +4,11 @@ lanes run their steps unrecorded, so that all but the recording itself is tested
 import numpy as np
 import pytest
 import torch
+from unlearning_audit.bank import fitting, lanes
+from unlearning_audit.bank.lanes import Lane
+from unlearning_audit.bank.streams import Rows, Stream, fit_labels
 
 from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
-from unlearning.bank import fitting, lanes
-from unlearning.bank.streams import Rows, Stream, fit_labels
 
 COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 
@@ -34,6 +35,52 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
     asked = fit(laned, augment=augment, optimiser=recipe)
     lanes.run(asked)
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop"])
+def test_lanes_step_by_every_optimiser(name):
+    recipe = RECIPE.model_copy(update={"optimiser": name, "lr": 0.01, "schedule": "cosine"})
+    plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
+    fit(plain, optimiser=recipe).run()
+    lanes.run(fit(laned, optimiser=recipe))
+    assert largest_gap(plain, laned) < 1e-9
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limit):
+    """A card that holds ``limit`` lanes: the others come later, and no number depends on it."""
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    advance, sizes = Lane.advance, []
+
+    def train(fit, groups):
+        sizes.append(len(groups))
+        return really(fit, groups)
+
+    def limited(self, step, rate):
+        if sizes[-1] > limit and step == 2:  # in the midst of an epoch
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        advance(self, step, rate)
+
+    plain, laned = (fresh(conv, backend="serial") for _ in range(2))
+    for bank in (plain, laned):
+        bank.model.train()
+    lanes.run(fit(plain))
+    really = lanes._train
+    monkeypatch.setattr(lanes, "_train", train)
+    monkeypatch.setattr(Lane, "advance", limited)
+    lanes.run(fit(laned))
+    assert same(plain, laned)
+    assert sizes == {1: [4, 2, 1] + [1] * 7, 2: [4, 2, 2, 2, 2], 3: [4, 2, 2, 2, 2]}[limit]
+
+
+def test_one_lane_that_does_not_fit_is_the_machines_fault(monkeypatch):
+    def full(fit, groups):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(lanes, "_train", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        lanes.run(fit(fresh(conv, backend="serial")))
 
 
 def test_a_lane_does_not_depend_on_the_others(monkeypatch):
@@ -63,7 +110,7 @@ def test_only_plain_training_suits_and_only_on_a_gpu():
     assert lanes.suits(fit(bank))
     for changed in (
         {"mask": {}}, {"scale": {}}, {"penalty": lambda p, e: 0.0}, {"record": np.zeros((2, 60), bool)},
-        {"optimiser": RECIPE.model_copy(update={"optimiser": "adam"})}, {"optimiser": (RECIPE, RECIPE)},
+        {"optimiser": (RECIPE, RECIPE)},
         {"passes": ((stream,), (stream,))}, {"passes": ((stream, stream),)},
         {"passes": ((Stream(stream.rows, loss=lambda batch: fit_labels(batch)),),)},
     ):  # fmt: skip

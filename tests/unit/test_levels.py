@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-
-from unlearning import stats
-from unlearning.metrics import perplexity
-from unlearning.metrics._text import nll
-from unlearning.stats import levels
+from unlearning_audit import stats
+from unlearning_audit.metrics import perplexity
+from unlearning_audit.metrics._text import nll
+from unlearning_audit.stats import levels
 
 
 def test_nll_and_perplexity_of_a_uniform_model():

@@ -7,14 +7,14 @@ import subprocess
 import sys
 
 import pytest
-
-from unlearning.bank.device import gpus, visible
-from unlearning.plugins import source
+from unlearning_audit.bank import card
+from unlearning_audit.bank.device import gpus, restrict, visible
+from unlearning_audit.plugins import source
 
 CLAIM = """
 import os
 from pathlib import Path
-from unlearning.bank.device import claim_gpu
+from unlearning_audit.bank.device import claim_gpu
 claim_gpu(Path("dev"))
 print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 """
@@ -150,7 +150,107 @@ def test_claims_that_cannot_be_written_are_told_in_a_sentence(machine, tmp_path)
 
 def test_a_job_that_is_sent_to_the_cpu_claims_nothing(machine, tmp_path):
     devices(2)
-    code = "import os\nfrom unlearning.workflow.open_bank import device\n"
-    code += "print(device(), os.environ['CUDA_VISIBLE_DEVICES'])"
+    code = "import os\nfrom unlearning_audit.bank import card\n"
+    code += "print(card.use(), os.environ['CUDA_VISIBLE_DEVICES'])"
     assert answers([machine(code, CUDA_VISIBLE_DEVICES="0,1", UNLEARNING_DEVICE="cpu")]) == ["cpu 0,1"]
-    assert answers([machine(code, CUDA_VISIBLE_DEVICES="0,1", UNLEARNING_DEVICE="cuda")]) == ["cuda 0"]
+
+
+BUILD_FOR_PROCESSORS = """
+import torch
+from unlearning_audit.bank import card
+torch.version.cuda = torch.version.hip = None
+print(card.use())
+"""
+OLD_CARD = """
+import torch
+from unlearning_audit.bank import card
+torch.version.cuda = "13.0"
+torch.cuda.init = lambda: None
+torch.cuda.get_device_capability = lambda: (7, 0)
+torch.cuda.get_device_name = lambda: "Tesla V100"
+torch.cuda.get_arch_list = lambda: ["sm_75", "sm_80", "sm_90", "compute_90"]
+print(card.use())
+"""
+NO_DRIVER = """
+import torch
+from unlearning_audit.bank import card
+torch.version.cuda = "13.0"
+def init():
+    raise RuntimeError("The NVIDIA driver on your system is too old (found version 12040).\\nPlease update it.")
+torch.cuda.init = init
+print(card.use())
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (BUILD_FOR_PROCESSORS, "it was built for processors alone, so install a build for CUDA (or ROCm)"),
+        (
+            OLD_CARD,
+            "Tesla V100 has compute capability 7.0, and this build has kernels for sm_75, sm_80, sm_90",
+        ),
+        (NO_DRIVER, "The NVIDIA driver on your system is too old (found version 12040) (this build is for CUDA 13.0)"),
+    ],
+)
+def test_a_card_that_torch_cannot_use_ends_the_job_in_a_sentence(machine, code, reason):
+    """Nothing is computed on the processor unless somebody asks for it."""
+    devices(1)
+    for variables in ({"CUDA_VISIBLE_DEVICES": "0"}, {"UNLEARNING_DEVICE": "cuda"}):
+        printed, complaint = machine(code, **variables).communicate()
+        assert printed == ""
+        assert f"cannot use it: {reason}" in complaint.splitlines()[-1]
+        assert complaint.endswith("mend that, or set UNLEARNING_DEVICE=cpu to compute on the processor\n")
+    printed, _ = machine(code, CUDA_VISIBLE_DEVICES="0", UNLEARNING_DEVICE="cpu").communicate()
+    assert printed == "cpu\n"
+
+
+@pytest.mark.parametrize(("device", "count"), [("cuda:1", 1), ("cuda", 2), ("cpu", 0), ("", 2)])
+def test_one_of_several_cards_may_be_named(tmp_path, monkeypatch, device, count):
+    monkeypatch.setenv("UNLEARNING_DEVICE", device)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,MIG-7/1/0")
+    assert gpus(tmp_path) == count
+    if device == "cuda:1":
+        restrict(1, tmp_path)
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "MIG-7/1/0"
+        with pytest.raises(ValueError, match=r"^UNLEARNING_DEVICE=cuda:1: this process sees 1 GPU, counted from 0"):
+            restrict(1, tmp_path)
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu", "cuda:", "gpu", "meta"])
+def test_a_device_on_which_nothing_was_tested_is_refused(monkeypatch, device):
+    monkeypatch.setenv("UNLEARNING_DEVICE", device)
+    with pytest.raises(ValueError, match=rf"^UNLEARNING_DEVICE={device}: models run on cpu, cuda or cuda:N"):
+        gpus()
+
+
+def test_cards_of_other_drivers_are_counted(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    (tmp_path / "dri").mkdir()
+    for name in ("renderD128", "renderD129", "card0"):
+        (tmp_path / "dri" / name).touch()
+    assert visible(tmp_path) == []  # graphics without ROCm
+    (tmp_path / "kfd").touch()
+    assert visible(tmp_path) == ["0", "1"]
+    (tmp_path / "nvidia0").touch()
+    assert visible(tmp_path) == ["0"]
+    for path in (tmp_path / "kfd", tmp_path / "nvidia0"):
+        path.unlink()
+    (tmp_path / "dxg").touch()
+    assert visible(tmp_path) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "architectures", "expected"),
+    [
+        ((9, 0), ["sm_90"], True),
+        ((8, 6), ["sm_80"], True),
+        ((8, 0), ["sm_86"], False),
+        ((7, 0), ["sm_75", "sm_80"], False),
+        ((12, 0), ["sm_90", "compute_90"], True),
+        ((12, 0), ["sm_90"], False),
+        ((10, 3), ["sm_100a", "sm_120"], True),
+    ],
+)
+def test_a_build_runs_on_cards_of_its_generation_and_by_ptx_on_later_ones(capability, architectures, expected):
+    assert card.supported(capability, architectures) is expected

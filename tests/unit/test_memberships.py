@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts.arrays import ArtifactError, Membership
-from unlearning.artifacts.files import write_arrays
+from unlearning_audit.artifacts.arrays import ArtifactError, Membership
+from unlearning_audit.artifacts.files import write_arrays
 
 #: Two models that forgot one half of samples 0 to 3 each, in two requests; the last sample is in no request.
 REQUEST = np.array([[1, 1, 2, 2, 0]] * 2)

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.comparisons import compared, meta
+from unlearning_audit.display import naming
+from unlearning_audit.display.tables import meta as display
 
-from meta_cases import evaluated, only, rows, several
-from unlearning.artifacts.arrays import Membership
-from unlearning.comparisons import compared, meta
-from unlearning.display import naming
-from unlearning.display.tables import meta as display
+from meta_cases import changed, evaluated, only, rows, several
 
 
 def test_grounding_is_the_distance_of_retrain_from_perfect():
@@ -48,24 +48,25 @@ def test_the_distance_counts_where_a_measure_is_two_sided():
 def test_less_is_better_where_a_measure_falls_and_ratios_count_where_it_spans_orders_of_magnitude():
     """Becker & Liebig 2022: forgetting lowers efficacy. e² against e⁰, both within a factor of e^±0.1."""
     table = rows({"retrain": 0.0, "none": 2.0}, metric="efficacy_median", attack="", half=0.1)
-    table = [{**row, **{name: math.exp(row[name]) for name in ("value", "ci_low", "ci_high")}} for row in table]
+    limits = ("value", "ci_low", "ci_high")
+    table = [changed(one, **{name: math.exp(getattr(one.row, name)) for name in limits}) for one in table]
     row = only(evaluated(table), "efficacy", "separation")
     assert row["value"] == pytest.approx(2 / (0.1 / 1.959964 * math.sqrt(2)), rel=1e-6)
-    infinite = [{**row, "ci_high": math.inf} for row in table]
+    infinite = [changed(one, ci_high=math.inf) for one in table]
     assert only(evaluated(infinite), "efficacy", "separation")["value"] == 0.0
 
 
 def test_models_are_seeds_by_which_methods_are_ranked():
     """The median stands for all models, efficacies of single ones for a seed each; neither counts as the other."""
     low, high = {"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 3.0, "b": 2.0, "c": 1.0}
-    of_seeds = [rows(low, metric="efficacy", attack="", setting=f"model={i}") for i in range(3)]
+    of_seeds = [rows(low, metric="efficacy", attack="", model=i) for i in range(3)]
     median = rows(low, metric="efficacy_median", attack="")
     mean = rows(high, metric="efficacy", attack="")
     found = evaluated([*median, *mean, *(row for one in of_seeds for row in one)])
     row = only(found, "efficacy", "agreement over seeds")
     assert (row["value"], row["n"]) == (1.0, 3)
     assert only(found, "efficacy", "power")["n"] == 3
-    of_seeds[0] = rows(high, metric="efficacy", attack="", setting="model=0")
+    of_seeds[0] = rows(high, metric="efficacy", attack="", model=0)
     found = evaluated([*median, *(row for one in of_seeds for row in one)])
     assert only(found, "efficacy", "agreement over seeds")["value"] == pytest.approx((1 - 1 - 1) / 3)
 
@@ -73,7 +74,7 @@ def test_models_are_seeds_by_which_methods_are_ranked():
 def test_what_is_read_of_some_samples_only_is_not_taken_for_the_whole():
     """RULI reads vulnerable samples apart, whichever comes first."""
     whole = rows({"retrain": 0.5, "none": 0.7}, metric="privacy_auc", attack="ruli")
-    some = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", setting="target=vulnerable")
+    some = rows({"retrain": 0.6, "none": 0.9}, metric="privacy_auc", attack="ruli", target="vulnerable")
     found = [only(evaluated(table), "RULI privacy AUC", "grounding") for table in (whole + some, some + whole)]
     assert [row["value"] for row in found] == [0.0, 0.0]
 
@@ -90,7 +91,7 @@ def of_pairs(rng, truth: dict[str, float], pairs=4, common=0.2, own=0.01):
     values = {m: v + shared + own * rng.standard_normal(pairs) for m, v in truth.items()}
     table = rows({m: float(v.mean()) for m, v in values.items()}, half=common)
     for p in range(pairs):
-        table += rows({m: float(v[p]) for m, v in values.items()}, setting=f"pair={p}", half=common)
+        table += rows({m: float(v[p]) for m, v in values.items()}, pair=p, half=common)
     return table
 
 
@@ -114,13 +115,13 @@ def test_methods_that_are_equal_are_told_apart_in_a_twentieth():
 def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
     turned = {"a": 0.9, "b": 0.6, "c": 0.5}
-    same = [row for p in range(3) for row in rows({m: v + p / 100 for m, v in values.items()}, setting=f"pair={p}")]
+    same = [row for p in range(3) for row in rows({m: v + p / 100 for m, v in values.items()}, pair=p)]
     row = only(evaluated(same), "Q", "agreement over seeds")
     assert (row["value"], row["ci_low"], row["ci_high"], row["n"]) == (1, 1, 1, 3)
-    mixed = rows(values, setting="pair=0") + rows(turned, setting="pair=1")
+    mixed = rows(values, pair=0) + rows(turned, pair=1)
     assert only(evaluated(mixed), "Q", "agreement over seeds")["value"] == -1
     # two of three pairs of rankings are reversed: (1 − 1 − 1) / 3
-    three = mixed + rows(values, setting="pair=2")
+    three = mixed + rows(values, pair=2)
     assert only(evaluated(three), "Q", "agreement over seeds")["value"] == pytest.approx(-1 / 3)
 
 
@@ -128,7 +129,9 @@ def test_agreement_over_sizes_reads_the_size_axis_and_no_pair():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
     turned = {"a": 0.9, "b": 0.6, "c": 0.5}
     table = (
-        rows(values, setting="size=400") + rows(values, setting="size=800") + rows(turned, setting="size=800;pair=0")
+        rows(values, axes={"size": "400"})
+        + rows(values, axes={"size": "800"})
+        + rows(turned, pair=0, axes={"size": "800"})
     )
     assert only(evaluated(table), "Q", "agreement over sizes")["value"] == 1
 
@@ -137,12 +140,12 @@ def test_monotonicity_is_minus_one_where_every_method_falls_with_the_budget():
     falling = [
         row
         for e, base in (("0.5", 0.9), ("8", 0.8), ("inf", 0.6))
-        for row in rows({"none": base, "neggrad": base + 0.02, "retrain": 1.0 - base}, setting=f"epsilon={e}")
+        for row in rows({"none": base, "neggrad": base + 0.02, "retrain": 1.0 - base}, axes={"epsilon": str(e)})
     ]
     row = only(evaluated(falling), "Q", "monotonicity")
     assert (row["value"], row["n"]) == (-1, 2)
     swapped = [
-        {**r, "value": {0.9: 0.8, 0.8: 0.9}.get(r["value"], r["value"])} if r["method"] == "none" else r
+        changed(r, value={0.9: 0.8, 0.8: 0.9}.get(r.row.value, r.row.value)) if r.method == "none" else r
         for r in falling
     ]
     assert only(evaluated(swapped), "Q", "monotonicity")["value"] == pytest.approx((-1 - 0.5) / 2)
@@ -153,19 +156,19 @@ def test_theory_says_nothing_of_methods_that_break_models():
     table = [
         row
         for e, base in (("0.5", 0.9), ("8", 0.8), ("inf", 0.6))
-        for row in rows({"none": base, "neggrad": 1 - base, "retrain": 1.0}, setting=f"epsilon={e}")
+        for row in rows({"none": base, "neggrad": 1 - base, "retrain": 1.0}, axes={"epsilon": str(e)})
     ]
     assert only(evaluated(table), "Q", "monotonicity")["value"] == 0
     for lost, left in ((0.2, (-1, 1)), (0.105, (0, 2))):  # the interval ends at .19 and at .095
-        gaps = rows({"neggrad": lost}, metric="accuracy_gap", attack="", setting="epsilon=0.5;role=test")
+        gaps = rows({"neggrad": lost}, metric="accuracy_gap", attack="", role="test", axes={"epsilon": "0.5"})
         row = only(evaluated([*table, *gaps]), "Q", "monotonicity")
         assert (row["value"], row["n"]) == left
         assert ("without neggrad, which breaks models" in row["note"]) == (left[1] == 1)
 
 
 def test_two_budgets_are_too_few_and_say_so():
-    table = rows({"none": 0.9, "retrain": 1.0}, setting="epsilon=8") + rows(
-        {"none": 0.7, "retrain": 1.0}, setting="epsilon=inf"
+    table = rows({"none": 0.9, "retrain": 1.0}, axes={"epsilon": "8"}) + rows(
+        {"none": 0.7, "retrain": 1.0}, axes={"epsilon": "inf"}
     )
     row = only(evaluated(table), "Q", "monotonicity")
     assert math.isnan(row["value"])
@@ -175,24 +178,22 @@ def test_two_budgets_are_too_few_and_say_so():
 def test_a_failed_method_is_left_out_of_power_and_named_in_agreement():
     failed = rows({"a": 0.5, "b": 0.9, "c": math.nan})
     assert only(evaluated(failed), "Q", "power")["n"] == 1
-    pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, setting="pair=0") + rows(
-        {"a": 0.5, "b": 0.9, "c": 0.7}, setting="pair=1"
-    )
+    pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, pair=0) + rows({"a": 0.5, "b": 0.9, "c": 0.7}, pair=1)
     note = only(evaluated(pairs), "Q", "agreement over seeds")["note"]
     assert note.startswith("needs two rankings of at least three methods, there are 2 of 2 methods; c: no value in one")
 
 
 def test_methods_without_a_value_leave_the_rankings_of_the_others():
     values = {"a": 0.5, "b": 0.6, "c": 0.9}
-    pairs = rows({**values, "retrain": math.nan}, setting="pair=0") + rows({**values, "retrain": 1.0}, setting="pair=1")
+    pairs = rows({**values, "retrain": math.nan}, pair=0) + rows({**values, "retrain": 1.0}, pair=1)
     row = only(evaluated(pairs), "Q", "agreement over seeds")
     assert row["value"] == 1
     assert row["note"].endswith("3 methods; retrain: no value in one of the rankings")
 
 
 def test_a_gap_is_read_on_the_forget_set_only():
-    gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", setting="role=forget")
-    others = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", setting="role=test")
+    gaps = rows({"retrain": 0.0, "none": -0.3}, metric="accuracy_gap", attack="", role="forget")
+    others = rows({"retrain": 0.9, "none": 0.9}, metric="accuracy_gap", attack="", role="test")
     row = only(evaluated([*others, *gaps, *others]), "accuracy gap", "separation")
     assert row["value"] == pytest.approx(0.3 / (0.01 / 1.959964 * math.sqrt(2)), rel=1e-6)
 

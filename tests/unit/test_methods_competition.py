@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax
+from unlearning_audit.methods import competition_first, competition_second
 
 from bank_cases import SEEDS, conv, mlp, rows, same, trained, unlearned
 from plain_loop import Plain, assert_plain
-from unlearning.methods import competition_first, competition_second
 
 torch.set_num_threads(1)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.methods import l1_sparse, neggrad_plus
 
 from bank_cases import SEEDS, largest_gap, mean_loss, part, rows, same, trained, unlearned
 from plain_loop import Plain, assert_plain
-from unlearning.methods import l1_sparse, neggrad_plus
 
 torch.set_num_threads(1)
 

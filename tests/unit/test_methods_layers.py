@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from unlearning_audit.randomness.keyed import seed_of
 
 from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, part, rows, same, state, trained, unlearned
-from unlearning.randomness.keyed import seed_of
 
 
 @pytest.mark.parametrize("name", ["ftfinal", "retrfinal"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch.func import functional_call
+from unlearning_audit.bank.streams import Batch
+from unlearning_audit.methods import _tokens, rmu
+from unlearning_audit.randomness.keyed import seed_of
 
 from text_cases import bank, rows, unlearned
-from unlearning.bank.streams import Batch
-from unlearning.methods import _tokens, rmu
-from unlearning.randomness.keyed import seed_of
 from written_losses import (
     MODEL,
     Written,
@@ -67,6 +67,19 @@ def test_a_step_is_the_gradient_of_the_published_loss(case, original):
         torch.testing.assert_close(moved, gradient[name], rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["graddiff", "npo"])
+def test_refining_is_training_on_what_is_kept(name, original):
+    """Without an epoch of unlearning, one full-batch step on retain is all that moves; without refining, nothing."""
+    plain = {"optimiser": "sgd", "weight_decay": 0.0, "epochs": 0}
+    after, written = unlearned(original, name, **plain, refine_epochs=1), Written(original)
+    gradient = written.gradient(written.per_sample(mean_nll, written.retain))
+    for key, value in after.parameters.items():
+        moved = original.parameters[key][MODEL] - value[MODEL]
+        torch.testing.assert_close(moved, gradient[key], rtol=1e-7, atol=1e-10)
+    still = unlearned(original, name, **plain)
+    assert all(torch.equal(value, original.parameters[key]) for key, value in still.parameters.items())
+
+
 def test_the_sum_is_a_mean_at_a_larger_beta_for_passages_of_one_length(original):
     same = original.copy()
     same.x = torch.where(same.x < 0, ~same.x, same.x)  # eight scored tokens in each
@@ -101,8 +114,8 @@ def test_undial_at_zero_does_not_move(original):
 
 def test_a_task_vector_steps_back_by_what_more_training_learns(original):
     forward = original.copy()
-    from unlearning.bank.optim import Optimiser
-    from unlearning.bank.streams import Stream
+    from unlearning_audit.bank.optim import Optimiser
+    from unlearning_audit.bank.streams import Stream
 
     forward.fit(Stream(rows()[0]), optimiser=Optimiser(lr=0.1, batch_size=4), epochs=2, purpose="unlearn")
     back = unlearned(original, "task_vector", lr=0.1, batch_size=4, epochs=2, scale=0.5)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods import fisher
+from unlearning_audit.randomness.keyed import generator
 
 from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
-from unlearning.bank.bank import Bank
-from unlearning.bank.streams import Rows
-from unlearning.methods import fisher
-from unlearning.randomness.keyed import generator
 
 torch.set_num_threads(1)
 
@@ -57,6 +57,37 @@ def test_golatkar_by_hand():
     for name, variance in expected.items():
         for m in range(2):
             assert np.abs(std[name][m].numpy() ** 2 - alpha * np.array(variance)).max() < 1e-12, name
+
+
+def forgotten_whole(**options) -> tuple[Bank, Bank]:
+    """Two models before and after Fisher forgetting: the first forgets all of class 1, the second half of it."""
+    x, y = np.eye(4)[[0, 1, 2, 3]], np.array([0, 1, 1, 0])
+    before = Bank.create(lambda: headed(nn.Linear(4, 2)), x, y, [1, 2], dtype=torch.float64)
+    after = before.copy()
+    forget, retain = Rows(np.array([[1, 2], [1, 0]])), Rows(np.array([[0, 3], [2, 3]]))
+    fisher.unlearn(after, forget, retain, fisher.Options(alpha=0.0, **options))
+    return before, after
+
+
+def headed(layer: nn.Linear) -> nn.Sequential:
+    model = nn.Sequential(layer)
+    model.head = "0"
+    return model
+
+
+def test_a_class_that_is_forgotten_whole_loses_its_row_of_the_last_layer_to_noise():
+    """The notebook of Golatkar et al. 2020: mean 0 and variance 10 · 1e-4 there, whatever α; all else as it was."""
+    before, after = forgotten_whole()
+    noise = before.noise("fisher")
+    for name, value in after.parameters.items():
+        assert torch.equal(value[0][1], math.sqrt(1e-3) * noise[name][0][1])
+        assert torch.equal(value[0][0], before.parameters[name][0][0])
+        assert torch.equal(value[1], before.parameters[name][1]), "the second model keeps a sample of the class"
+
+
+def test_a_class_may_be_forgotten_whole_without_its_row():
+    before, after = forgotten_whole(whole_class="keep")
+    assert same(before, after)
 
 
 def test_golatkar_bounds_the_noise_where_nothing_is_known():

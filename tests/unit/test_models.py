@@ -7,13 +7,24 @@ from pathlib import Path
 
 import pytest
 import torch
+import torchvision
 from pydantic import ValidationError
 from torch import nn
 from torch.func import functional_call, grad, stack_module_state, vmap
+from unlearning_audit import models
+from unlearning_audit.models import (
+    CIFAR10_MEAN,
+    CIFAR10_STD,
+    airbench,
+    cnn,
+    linear,
+    mlp,
+    resnet18,
+    resnet_cifar,
+    swin_s,
+)
 
 from model_cases import CIFAR, build, images, parameters
-from unlearning import models
-from unlearning.models import CIFAR10_MEAN, CIFAR10_STD, airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s
 
 SCRIPTS = Path(models.__file__).parents[2]
 
@@ -42,6 +53,24 @@ def test_resnet18_has_11_17_million_parameters():
     assert parameters(model) == stem + head + stages + projections + norms == 11_173_962
     assert parameters(build(resnet18, CIFAR, norm="group")) == 11_173_962
     assert parameters(build(resnet18, CIFAR, classes=100)) == 11_173_962 + 513 * 90
+
+
+def test_the_large_stem_of_resnet18_is_that_of_torchvision():
+    """The same sizes, and the same answers from the same weights."""
+    theirs = torchvision.models.resnet18(num_classes=10).eval()
+    ours = build(resnet18, (3, 64, 64), stem="large", mean=[0.0], std=[1.0]).eval()
+    assert parameters(ours) == parameters(theirs) == 11_181_642
+    matching = zip(ours.state_dict().values(), in_our_order(theirs), strict=True)
+    for value, other in matching:
+        value.copy_(other)
+    x = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert (ours(x) - theirs(x)).abs().max() < 1e-4 * theirs(x).abs().max()
+
+
+def in_our_order(network):
+    """Tensors of torchvision's residual network: both number convolution, norm, …, shortcut in one order."""
+    return network.state_dict().values()
 
 
 def test_small_models_have_the_size_of_their_layers():
@@ -128,7 +157,7 @@ def test_images_are_standardised_inside_and_constants_are_not_saved():
 
 
 def test_a_padded_shortcut_keeps_every_second_pixel_and_adds_zero_channels():
-    from unlearning.models._resnet import PaddedShortcut
+    from unlearning_audit.models._resnet import PaddedShortcut
 
     x = images(2, 16, 8, 8)
     y = PaddedShortcut(16, 32)(x)
@@ -273,7 +302,7 @@ def test_models_that_do_not_fit_the_samples_say_so(module, shape, options, messa
 
 def test_options_are_checked_without_torch():
     code = (
-        "import sys; from unlearning.models import airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s\n"
+        "import sys; from unlearning_audit.models import airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s\n"
         "for module in (airbench, cnn, linear, mlp, resnet18, resnet_cifar, swin_s): module.Options()\n"
         "print([m for m in ('torch', 'torchvision', 'safetensors', 'numpy') if m in sys.modules])"
     )

@@ -5,14 +5,23 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.metrics import (
+    _pairs,
+    accuracy_on_pairs,
+    competition_on_pairs,
+    efficacy_on_pairs,
+    ruli,
+    ruli_on_pairs,
+)
+from unlearning_audit.protocols import random_splits, swap
+from unlearning_audit.protocols import ruli as thirds
+from unlearning_audit.stats.readings import readings
 
+import metric_calls as call
+from row_places import about
 from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
 from swap_games import layout
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.metrics import _pairs, accuracy_on_pairs, competition_on_pairs, efficacy_on_pairs, ruli, ruli_on_pairs
-from unlearning.protocols import random_splits, swap
-from unlearning.protocols import ruli as thirds
-from unlearning.stats.readings import readings
 
 PAIRS, MODELS = 4, 3
 OPTIONS = {
@@ -40,13 +49,13 @@ def folder(tmp_path_factory):
 
 def found(rows, metric, setting="", attack=""):
     """The only row of a metric whose setting holds ``setting``; no pair's, if none is named."""
-    some = [r for r in rows if (r["metric"], r["attack"]) == (metric, attack) and setting in r["setting"]]
-    (row,) = [r for r in some if "pair=" in setting or "pair=" not in r["setting"]]
+    some = [r for r in rows if (r.metric, r.attack) == (metric, attack) and setting in about(r)]
+    (row,) = [r for r in some if "pair=" in setting or "pair=" not in about(r)]
     return row
 
 
 def holds(row, value):
-    return row["ci_low"] <= value <= row["ci_high"]
+    return row.ci_low <= value <= row.ci_high
 
 
 # ---------------------------------------------------------------- pairs
@@ -127,49 +136,55 @@ def test_few_models_find_less_than_there_is_and_never_more():
 
 
 def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
-    retrain = ruli_on_pairs.rows(
-        folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
+    retrain = call.rows(
+        ruli_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
     )
-    none = ruli_on_pairs.rows(folder.case(folder.original, folder.original, folder.retrained, folder.control), SETTINGS)
+    none = call.rows(
+        ruli_on_pairs, folder.case(folder.original, folder.original, folder.retrained, folder.control), SETTINGS
+    )
     for attack, name in ruli_on_pairs.TESTS:
         assert holds(found(retrain, f"{name}_auc", attack=attack), 0.5)
         row = found(none, f"{name}_auc", attack=attack)
         # d = 3 and, but for noise in the references, no other spread than that of models
-        assert row["value"] == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
-        pairs = [found(none, f"{name}_auc", f"pair={b}", attack)["value"] for b in range(PAIRS)]
-        assert np.mean(pairs) == pytest.approx(row["value"], abs=1e-12)
+        assert row.value == pytest.approx(ndtr((SEEN - UNSEEN) / math.sqrt(2)), abs=0.02)
+        pairs = [found(none, f"{name}_auc", f"pair={b}", attack).value for b in range(PAIRS)]
+        assert np.mean(pairs) == pytest.approx(row.value, abs=1e-12)
 
 
 # ---------------------------------------------------------------- competition
 
 
 def test_retraining_scores_like_its_null_and_doing_nothing_scores_nothing(folder):
-    rows = competition_on_pairs.rows(
-        folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
+    rows = call.rows(
+        competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
     )
     assert holds(found(rows, "forgetting_quality_over_null"), 1.0)
     f, score = found(rows, "forgetting_quality"), found(rows, "score")
     # All populations are right on Φ(3) of what they keep, and on half of what they never saw.
-    assert score["value"] == pytest.approx(f["value"], rel=0.15)
-    pairs = [found(rows, "forgetting_quality", f"pair={b}")["value"] for b in range(PAIRS)]
-    assert np.mean(pairs) == pytest.approx(f["value"])
+    assert score.value == pytest.approx(f.value, rel=0.15)
+    pairs = [found(rows, "forgetting_quality", f"pair={b}").value for b in range(PAIRS)]
+    assert np.mean(pairs) == pytest.approx(f.value)
     far = folder.add("far", lambda member: np.where(member.forget, 50.0, UNSEEN))
-    rows = competition_on_pairs.rows(folder.case(folder.original, far, folder.retrained, folder.control), SETTINGS)
+    rows = call.rows(
+        competition_on_pairs, folder.case(folder.original, far, folder.retrained, folder.control), SETTINGS
+    )
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
-        assert found(rows, name)["value"] == 0
-    assert found(rows, "forgetting_quality_null")["value"] > 0.2
+        assert found(rows, name).value == 0
+    assert found(rows, "forgetting_quality_null").value > 0.2
 
 
 def test_without_a_control_retraining_has_no_null_of_its_own(folder):
-    rows = competition_on_pairs.rows(folder.case(folder.original, folder.retrained, folder.retrained), SETTINGS)
-    assert found(rows, "forgetting_quality")["value"] > 0.2
+    rows = call.rows(competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained), SETTINGS)
+    assert found(rows, "forgetting_quality").value > 0.2
     for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
         row = found(rows, name)
-        assert math.isnan(row["value"])
-        assert "controls: true" in row["note"]
+        assert math.isnan(row.value)
+        assert "controls: true" in row.note
     # that comparison, retrained models of one split with those of the other, is the null of every method
-    rows_of_none = competition_on_pairs.rows(folder.case(folder.original, folder.original, folder.retrained), SETTINGS)
-    assert found(rows, "forgetting_quality")["value"] == found(rows_of_none, "forgetting_quality_null")["value"]
+    rows_of_none = call.rows(
+        competition_on_pairs, folder.case(folder.original, folder.original, folder.retrained), SETTINGS
+    )
+    assert found(rows, "forgetting_quality").value == found(rows_of_none, "forgetting_quality_null").value
 
 
 def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
@@ -226,11 +241,11 @@ def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
 
 
 def test_models_with_the_logits_of_retrained_ones_have_no_gap(folder):
-    rows = accuracy_on_pairs.rows(folder.case(folder.original, folder.retrained, copied(folder)), SETTINGS)
+    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, folder.retrained, copied(folder)), SETTINGS)
     roles = ("retain", "forget", "heldout", "test")
-    assert {r["setting"] for r in rows} == {f"pair={b};role={role}" for b in range(PAIRS) for role in roles}
-    assert {r["value"] for r in rows} == {0.0}
-    rows = accuracy_on_pairs.rows(folder.case(folder.original, folder.retrained, folder.control), SETTINGS)
+    assert {about(r) for r in rows} == {f"pair={b};role={role}" for b in range(PAIRS) for role in roles}
+    assert {r.value for r in rows} == {0.0}
+    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, folder.retrained, folder.control), SETTINGS)
     assert all(holds(found(rows, "accuracy_gap", f"pair={b};role=forget"), 0.0) for b in range(PAIRS))
 
 
@@ -248,11 +263,11 @@ def copied(folder):
 def test_a_gap_is_that_of_its_own_pair(folder):
     """Retrained models guess on forgotten samples, right half of the time; models of pair b know all if b is odd."""
     known = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
-    rows = accuracy_on_pairs.rows(folder.case(folder.original, known, folder.retrained), SETTINGS)
+    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, known, folder.retrained), SETTINGS)
     for block in range(PAIRS):
         row = found(rows, "accuracy_gap", f"pair={block};role=forget")
         assert holds(row, -0.5 if block % 2 else 0.0)
-        assert row["value"] == pytest.approx(-0.5 if block % 2 else 0.0, abs=0.12)
+        assert row.value == pytest.approx(-0.5 if block % 2 else 0.0, abs=0.12)
 
 
 # ---------------------------------------------------------------- efficacy
@@ -272,12 +287,12 @@ def test_a_split_counts_once_by_the_median_of_its_models(folder):
         path = folder.path / f"norms{i}" / "logits.npz"
         Logits(logits.logits, logits.index, logits.y, norms, iota / 4).write(path)
         files.append(str(path))
-    rows = efficacy_on_pairs.rows(folder.case(folder.original, files, folder.retrained), SETTINGS)
+    rows = call.rows(efficacy_on_pairs, folder.case(folder.original, files, folder.retrained), SETTINGS)
     for block in range(PAIRS):
         row = found(rows, "efficacy_median", f"pair={block}")
-        assert (row["value"], row["n"]) == (pytest.approx(block + 1), 2)
-        assert found(rows, "efficacy_upper_bound_median", f"pair={block}")["value"] == pytest.approx(4 * (block + 1))
+        assert (row.value, row.n) == (pytest.approx(block + 1), 2)
+        assert found(rows, "efficacy_upper_bound_median", f"pair={block}").value == pytest.approx(4 * (block + 1))
     row = found(rows, "efficacy_median")
-    assert (row["value"], row["n"]) == (pytest.approx(2.5), 2 * PAIRS)
-    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(1), pytest.approx(4))
-    assert not [r for r in rows if "model=" in r["setting"]]
+    assert (row.value, row.n) == (pytest.approx(2.5), 2 * PAIRS)
+    assert (row.ci_low, row.ci_high) == (pytest.approx(1), pytest.approx(4))
+    assert not [r for r in rows if "model=" in about(r)]

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.metrics import _pairs, competition_on_pairs
+from unlearning_audit.metrics.competition_on_pairs import NO_NULL, Split, estimates
 
+import metric_calls as call
 from held_answers import Held
-from unlearning.artifacts.arrays import Membership
-from unlearning.metrics import _pairs, competition_on_pairs
-from unlearning.metrics.competition_on_pairs import NO_NULL, Split, estimates
 
 ONE = (1.0, 1.0)
 
@@ -152,10 +153,10 @@ def test_points_and_their_null(method, control, h, null):
 
 
 def test_rows_of_a_case_say_how_many_models_were_compared():
-    rows = competition_on_pairs.rows(more(case()), {"metrics": {"competition_on_pairs": {}}})
-    found = {row["metric"]: row for row in rows}
+    rows = call.rows(competition_on_pairs, more(case()), {"metrics": {"competition_on_pairs": {}}})
+    found = {row.metric: row for row in rows}
     assert len(rows) == len(found) == 4
-    assert [found[name]["value"] for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
-    assert found["score"]["value"] == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
-    assert found["score"]["note"].startswith("6 against 6 models for each of 2 forget sets; ")
-    assert found["score"]["n"] == 8
+    assert [found[name].value for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
+    assert found["score"].value == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
+    assert found["score"].note.startswith("6 against 6 models for each of 2 forget sets; ")
+    assert found["score"].n == 8

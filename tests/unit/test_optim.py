@@ -4,9 +4,8 @@ import math
 
 import pytest
 import torch
-
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.updates import RecordedSGD
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.updates import RecordedSGD
 
 REAL = {
     "sgd": lambda p, s: torch.optim.SGD(p, s.lr, momentum=s.momentum, weight_decay=s.weight_decay),
@@ -40,7 +39,7 @@ def test_recorded_updates_are_those_of_torch_optim(momentum):
     start = [torch.linspace(-1, 1, 12, dtype=torch.float64).view(3, 4), torch.ones(2, dtype=torch.float64)]
     ours, theirs = ([p.clone().requires_grad_() for p in start] for _ in range(2))
     rate = torch.zeros((), dtype=torch.float64)
-    steps = RecordedSGD(ours, rate, momentum=momentum, weight_decay=0.01)
+    steps = RecordedSGD(ours, rate=rate, lr=0.0, momentum=momentum, weight_decay=0.01)
     real = torch.optim.SGD(theirs, 1.0, momentum=momentum, weight_decay=0.01)
     for lr in (0.05, 0.05, 0.02):
         rate.fill_(lr)
@@ -59,7 +58,7 @@ def test_training_does_not_import_the_compiler():
     import sys
 
     code = (
-        "import sys, torch; sys.path.insert(0, 'scripts'); from unlearning.bank.optim import Optimiser;"
+        "import sys, torch; sys.path.insert(0, 'scripts'); from unlearning_audit.bank.optim import Optimiser;"
         "p = [torch.ones(2, requires_grad=True)]; o = Optimiser().build(p); p[0].sum().backward(); o.step();"
         "assert 'torch._dynamo' not in sys.modules"
     )

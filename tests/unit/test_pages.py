@@ -1,9 +1,16 @@
 """What pages list is what there is."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from unlearning_audit.plugins import registry
 
 import fields
-from unlearning.plugins import registry
+import pipeline
 from workplace import ROOT
 
 
@@ -12,8 +19,20 @@ def test_the_page_of_fields_is_that_of_the_schema():
     assert written == fields.page(), "write it anew: uv run python scripts/fields.py"
 
 
+def test_the_picture_of_the_pipeline_is_that_of_the_rules():
+    written = (ROOT / "docs" / "pipeline.svg").read_text(encoding="utf-8")
+    assert written == pipeline.svg(), "draw it anew: uv run python scripts/pipeline.py"
+
+
+def test_the_readme_is_short_and_names_files_that_are_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 720
+    for path in re.findall(r"(?:docs|profiles|studies)/[\w/]+\.\w+|config\.yaml|CONTRIBUTING\.md|CITATION\.cff", text):
+        assert (ROOT / path).is_file(), path
+
+
 def test_the_map_names_every_room_and_no_other():
-    there = {path.parent.name for path in (ROOT / "scripts" / "unlearning").glob("*/__init__.py")}
+    there = {path.parent.name for path in (ROOT / "unlearning_audit").glob("*/__init__.py")}
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     listed = [line.split("|")[2] for line in re.findall(r"^\| \d+ \|.*", text, re.MULTILINE)]
     assert {room for cell in listed for room in re.findall(r"`(\w+)/`", cell)} == there
@@ -26,3 +45,22 @@ def test_the_page_of_metrics_names_all_that_metrics_compute():
     names = {re.sub(r"(_median|_sd)$", "", name).partition("*")[0] for name in declared}
     ends = re.compile(r"(trained|remained|privacy|efficacy)_(auc|accuracy|tpr_at_|roc)$")
     assert not {name for name in names if f"`{name}" not in text and not ends.match(name)}
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_the_check_of_the_pages_passes_and_finds_a_dead_link(tmp_path, dead):
+    """With the command of .ci/run itself; --quiet would count no warnings."""
+    (command,) = re.findall(r"^NO_MKDOCS_2_WARNING=1 uv run (mkdocs .*)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copytree(ROOT / "resources" / "measured", tmp_path / "resources" / "measured")
+    for name in ("mkdocs.yml", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    if dead:
+        with (tmp_path / "docs/index.md").open("a") as page:
+            page.write("\n[nowhere](nowhere.md)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()], cwd=tmp_path, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert (done.returncode != 0) == dead, done.stdout
+    assert ("'nowhere.md'" in done.stdout) == dead

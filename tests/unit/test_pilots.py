@@ -1,8 +1,9 @@
 """Comparisons on record that foretell a study: of the same kind, whatever their pairs, models and methods."""
 
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.workflow import forecast, pilots
+
 from forecast_cases import planned
-from unlearning.artifacts.files import write_spec
-from unlearning.workflow import forecast, pilots
 
 SWAP = {"name": "swap", "alpha": 0.25}
 NAMES = ("small", "large", "other", "noisy")

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import plausibility
+from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts.rows import Failure, Row
 
-from external_cases import CLASSES, planned, reason, run, save, world
-from unlearning.adversary import plausibility
-from unlearning.adversary.external_case import ExternalCase
+from external_cases import CLASSES, planned, run, save, world
 
 
 def logits(here, name):
@@ -21,11 +22,13 @@ def rows(here, method="mine"):
 
 
 def refused(here, method="mine"):
-    return reason(rows(here, method), "failed", "", "raised=method")
+    (failure,) = [row for row in rows(here, method) if isinstance(row, Failure)]
+    assert failure.kind == "method"
+    return failure.sentence
 
 
 def doubted(here, method="mine"):
-    return [row["note"] for row in rows(here, method) if row["metric"] == "doubt"]
+    return [row.note for row in rows(here, method) if isinstance(row, Row) and row.metric == "doubt"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -34,7 +37,7 @@ def test_sound_logits_are_believed(here, seed):
     world(here / "logits", seed=seed, trace=(0.0 if seed % 2 else 1.5,))
     for method in ("mine", "none", "retrain", "retrain_control"):
         found = rows(here, method)
-        assert not [row for row in found if row["metric"] in ("doubt", "failed")], method
+        assert not [row for row in found if isinstance(row, Failure) or row.metric == "doubt"], method
 
 
 @pytest.mark.parametrize(
@@ -132,5 +135,93 @@ def test_probabilities_are_refused_as_shares_and_as_percent(here, scale):
     world(here / "logits")
     odds = np.exp(logits(here, "mine/target"))
     put(here, "mine/target", logits=(scale * odds / odds.sum(-1, keepdims=True)).astype(np.float32))
-    with pytest.raises(ValueError, match=f"logits holds probabilities that sum to {scale}; save what"):
-        rows(here)
+    assert f"mine/target/logits.npy: logits holds probabilities that sum to {scale}; save what" in refused(here)
+
+
+def test_models_that_hardly_differ_are_doubted(here):
+    made = world(here / "logits")
+    twice = made["mine/target"][0].copy()
+    twice[3] = twice[1] + 1e-6 * np.random.default_rng(0).normal(size=twice[1].shape)
+    put(here, "mine/target", logits=twice)
+    assert doubted(here)[0].startswith("mine/target/ holds models that hardly differ (model 3 is nearly model 1")
+
+
+@pytest.mark.parametrize("change", ["constant", "noise"])
+def test_a_population_that_is_nearly_another_one_is_doubted(here, change):
+    made = world(here / "logits")
+    target = made["mine/target"][0]
+    noise = np.random.default_rng(0).normal(size=target.shape) if change == "noise" else 1.0
+    put(here, "retrain", logits=target + np.float32(1e-3) * noise)
+    assert any("8 models of retrain/ are nearly models of mine/target/ (model 0 is nearly model 0" in d
+               for d in doubted(here))  # fmt: skip
+
+
+def test_samples_in_the_reverse_order_are_doubted(here):
+    world(here / "logits")
+    put(here, "mine/target", logits=logits(here, "mine/target")[:, ::-1])
+    assert "samples in another order than labels.npy" in doubted(here)[0]
+
+
+def test_labels_that_begin_at_another_number_are_refused(here):
+    made = world(here / "logits", methods=("mine",))
+    save(here / "logits", labels=(made["labels"] + 1) % CLASSES)
+    assert "are in another order than labels.npy: class 0 by column 3, 1 by column 0" in refused(here)
+
+
+def test_labels_shifted_by_one_sample_are_doubted(here):
+    made = world(here / "logits")
+    save(here / "logits", labels=np.roll(made["labels"], 1))
+    assert any("which is chance" in d for d in doubted(here))
+
+
+def test_the_wrong_sign_is_refused(here):
+    world(here / "logits")
+    put(here, "mine/target", logits=-logits(here, "mine/target"))
+    assert refused(here).startswith("the logits of mine/target/ have the wrong sign")
+
+
+def test_forgotten_and_held_out_the_other_way_round_are_doubted(here):
+    made = world(here / "logits", trace=(1.0,))
+    for name in ("mine/target", "original"):
+        _, train, forget = made[name]
+        seen = train & ~forget
+        unseen = ~train & train.any(0)
+        put(here, name, forget=unseen, heldout=forget, train=seen | unseen)
+    found = doubted(here)
+    assert any(d.startswith("original/ is surer of the samples in heldout.npy") for d in found), found
+
+
+def test_models_that_a_method_mixed_are_refused(here):
+    world(here / "logits")
+    mixed = logits(here, "mine/target")
+    mixed[:] = logits(here, "original")[:1] + 0.01 * mixed[:1]
+    put(here, "mine/target", logits=mixed)
+    assert "after unlearning, and did not before; a method must change every model by itself" in refused(here)
+
+
+def test_a_weight_that_overflows_is_refused(here):
+    world(here / "logits")
+    weight = np.ones(200)
+    weight[3] = 1e308
+    save(here / "logits", weight=weight)
+    assert "weight.npy: weight has values above 1e+100, whose sums overflow" in refused(here)
+
+
+def test_large_constants_in_double_precision_lose_no_digit(here):
+    world(here / "logits")
+    before = rows(here)
+    put(here, "mine/target", logits=logits(here, "mine/target").astype(np.float64) + 1e7)
+    after = rows(here)
+    assert len(before) == len(after)
+    for one, other in zip(before, after, strict=True):
+        assert (one.metric, one.attack) == (other.metric, other.attack)
+        np.testing.assert_allclose(one.value, other.value, atol=1e-3)
+
+
+def test_a_bad_folder_of_retrained_models_costs_what_is_compared_with_it(here):
+    world(here / "logits")
+    put(here, "retrain", logits=np.exp(logits(here, "retrain")) * np.nan)
+    found = rows(here)
+    assert any("retrain/logits.npy" in d and "nothing is compared with it" in d for d in doubted(here))
+    assert any(isinstance(row, Row) and row.metric == "auc" and np.isfinite(row.value) for row in found)
+    assert "NaN or infinite" in refused(here, "retrain")

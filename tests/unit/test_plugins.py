@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from unlearning_audit.plugins import registry
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
 from study_cases import changed
-from unlearning.plugins import registry
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
 
 SCRIPTS = Path(registry.__file__).parents[2]
 
@@ -23,7 +23,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning.bank.optim import Optimiser
+from unlearning_audit.bank.optim import Optimiser
 
 HALF: float = math.sqrt(0.25)
 KINDS = ("a", "b")
@@ -44,10 +44,10 @@ def unlearn(bank, forget, retain, options):
 '''
 
 PROTOCOL = """
-from unlearning.plugins.declarations import Protocol
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
 
-PROTOCOL = Protocol(metrics=("swap", "accuracy"), attacked=True)
+PROTOCOL = Protocol(offers=("game", "forgotten"), attacked=True)
 
 
 class Options(Settings):
@@ -62,7 +62,9 @@ def draw(block, population, data, options, seed):
     raise NotImplementedError
 """
 
-OPTIONS = "from unlearning.plugins.settings import Settings\nclass Options(Settings):\n    strength: float = 1.0\n"
+OPTIONS = (
+    "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings):\n    strength: float = 1.0\n"
+)
 PARTS = {"data": "load", "models": "build", "methods": "unlearn", "attacks": "score"}
 
 
@@ -96,9 +98,9 @@ def where(kind: str) -> str:
 def test_every_file_of_the_library_is_found_by_its_name(kind):
     names = registry.names(kind)
     assert list(names) == sorted(names)
-    files = {path.stem for path in (SCRIPTS / "unlearning" / kind).glob("[!_]*.py")}
+    files = {path.stem for path in (SCRIPTS / "unlearning_audit" / kind).glob("[!_]*.py")}
     assert set(names) == files
-    assert all(registry.source_file(kind, name) == SCRIPTS / "unlearning" / kind / f"{name}.py" for name in names)
+    assert all(registry.source_file(kind, name) == SCRIPTS / "unlearning_audit" / kind / f"{name}.py" for name in names)
 
 
 @pytest.mark.parametrize("name", ["nothing", "_layers", "__init__", "../study", "mlp.py", "", "a/b", "/etc/passwd"])
@@ -112,7 +114,7 @@ def test_a_name_is_no_path(name):
 def test_all_options_are_read_without_heavy_imports():
     """In a process of its own: a plan must not wait for torch."""
     code = (
-        "import sys; from unlearning.plugins import registry\n"
+        "import sys; from unlearning_audit.plugins import registry\n"
         "for kind in ('data', 'models', 'protocols', 'methods', 'attacks'):\n"
         "    for name in registry.names(kind):\n"
         "        assert registry.options(kind, name).model_config['extra'] == 'forbid', name\n"
@@ -253,14 +255,15 @@ def test_a_file_is_run_as_it_is_and_nothing_is_left_beside_it(tmp_path):
     """Python's own cache takes a file of the same size and second for the same."""
     mine, script = (
         tmp_path / "mine.py",
-        "import sys; sys.path.append(sys.argv[1])\nfrom unlearning.plugins import registry\n",
+        "import sys; sys.path.append(sys.argv[1])\nfrom unlearning_audit.plugins import registry\n",
     )
     said = "print(registry.load('attacks', 'mine', 'mine.py').KIND)"
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     found = []
     for kind in (1, 2):
         mine.write_text(
-            f"from unlearning.plugins.settings import Settings\nKIND = {kind}\nclass Options(Settings):\n    pass\n"
+            "from unlearning_audit.plugins.settings import Settings\n"
+            f"KIND = {kind}\nclass Options(Settings):\n    pass\n"
             "def score(logits, y, reference, options, rng):\n    return logits\n"
         )
         os.utime(mine, (1e9, 1e9))

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
+from unlearning_audit.bank import private
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows, crop_and_flip
+from unlearning_audit.models import mlp
 
 from private_cases import convolutional, make, perceptron
-from unlearning.bank import private
-from unlearning.bank.bank import Bank
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows, crop_and_flip
-from unlearning.models import mlp
 
 HUGE = 1e9
 

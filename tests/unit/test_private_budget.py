@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 from opacus.accountants import PRVAccountant, RDPAccountant
 from scipy.special import ndtr
+from unlearning_audit.bank import private
+from unlearning_audit.bank.recipe import Privacy
 
 from private_cases import make
-from unlearning.bank import private
-from unlearning.bank.recipe import Privacy
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 32.0, 600.0])

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+from unlearning_audit.workflow import forecast, probe
+from unlearning_audit.workflow.job_sizes import Draws
 
 import splits as splits_script
 import train as train_script
 import unlearn as unlearn_script
 from bank_cases import OPTIONS
 from forecast_cases import images, planned
-from unlearning.bank.streams import Rows
-from unlearning.plugins import registry
-from unlearning.workflow import forecast, probe
-from unlearning.workflow.job_sizes import Draws
 
 #: classic works on modules of its own, in which nobody counts.
 METHODS = [name for name in registry.names("methods") if name not in ("none", "initial", "classic")]
 
 CHOOSY = '''"""Needs many rows."""
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -148,6 +148,15 @@ def test_rows_grow_until_a_run_is_long_enough(monkeypatch):
     runs.clear()
     probe.per_row(None, [None], 2)
     assert runs == [2, 2]
+
+
+def test_what_a_card_pays_once_is_no_part_of_its_rate(monkeypatch):
+    monkeypatch.setattr(probe, "timed", lambda run, bank, rows: 5.0 + rows / 1000)
+    monkeypatch.setattr(probe.card, "use", lambda: "cuda")
+    assert probe.per_row(None, [None] * 5, 1e6) == pytest.approx(0.001 / 5)
+    assert probe.per_row(None, [None] * 5, 2) == pytest.approx(5.002 / 2 / 5)  # no more rows to tell the two apart
+    monkeypatch.setattr(probe.card, "use", lambda: "cpu")
+    assert probe.per_row(None, [None] * 5, 1e6) > 0.1
 
 
 @pytest.mark.parametrize("record", [False, True])

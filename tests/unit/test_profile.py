@@ -3,8 +3,7 @@
 import re
 
 import yaml
-
-from unlearning.plugins import source
+from unlearning_audit.plugins import source
 
 ROOT = source.SCRIPTS.parent
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())

@@ -5,9 +5,8 @@ import math
 import time
 
 import pytest
-
-from unlearning.artifacts.files import seal, write_json
-from unlearning.workflow import progress
+from unlearning_audit.artifacts.files import write_json
+from unlearning_audit.workflow import progress
 
 
 def specs(root, **nodes):
@@ -151,22 +150,32 @@ def test_a_stream_that_is_closed_ends_the_watch_silently(tmp_path):
     assert not thread.is_alive()
 
 
-def test_the_end_shows_the_headline_and_where_the_page_lies(tmp_path):
-    stream = io.StringIO()
-    progress.close("digits", tmp_path, stream)
-    assert stream.getvalue() == ""
-    (tmp_path / "digits").mkdir()
-    (tmp_path / "digits" / "headline.txt").write_text("Q is high\n", encoding="utf-8")
-    progress.close("digits", tmp_path, stream)
-    assert stream.getvalue() == f"\nQ is high\n\nReport: {tmp_path / 'digits' / 'report.html'}\n\n"
-    seal(tmp_path / "digits" / "headline.txt")
-    (tmp_path / "digits" / "headline.txt").write_text("Q is high\v", encoding="utf-8")
-    told = io.StringIO()
-    progress.close("digits", tmp_path, told)
-    assert "headline.txt: this file is not as it was made" in told.getvalue()
-    assert "Q is high" not in told.getvalue()
-    told.close()
-    progress.close("digits", tmp_path, told)  # nobody listens
+def test_a_live_line_says_what_runs_now_by_the_users_names_and_is_written_over(tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    paths, stream = specs(tmp_path, train=["clean"], unlearn=["clean-classic"]), Terminal()
+    names = dict(zip(paths, ("for clean", "mine in clean"), strict=True))
+    progress.watch(paths, names=names, running=lambda: paths[1:], stream=stream, every=0.01)
+    finish(paths[0], 4.0)
+    deadline = time.monotonic() + 10
+    while "1 of 2 jobs" not in stream.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "\r\x1b[K" in stream.getvalue()
+    assert "unlearn mine in clean" in stream.getvalue()
+    assert stream.getvalue().count("\n") == 1
+    finish(paths[1], 1.0)
+    while stream.getvalue()[-1] != "\n" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert stream.getvalue().endswith("2 of 2 jobs · unlearn mine in clean\n")
+
+
+@pytest.mark.parametrize("width", [20, 40, 200])
+def test_a_live_line_is_no_wider_than_the_terminal(tmp_path, width):
+    paths = specs(tmp_path, train=["clean"])
+    watch = progress.Watch(paths, 0.0, 0, {paths[0]: "for clean, noisy and 12 more"})
+    assert len(watch.live(paths, width)) < width
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins import registry
+from unlearning_audit.protocols import lira_selection, one_run, ruli, swap
 
 from protocol_cases import options_of, samples
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.selection import Selection
-from unlearning.plugins import registry
-from unlearning.protocols import lira_selection, one_run, ruli, swap
 
 #: Protocol, population and options → the first digits of the SHA-256 of three blocks.
 DRAWN = {

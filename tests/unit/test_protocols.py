@@ -1,13 +1,15 @@
 """Who saw what: sizes, swaps, halves, independence of blocks, and that every draw is uniform."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.plugins import declarations, registry
+from unlearning_audit.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 
 from protocol_cases import PROTOCOLS, assert_equal, drawn, options_of, populations, samples
-from unlearning.artifacts.arrays import Membership
-from unlearning.plugins import registry
-from unlearning.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 
 EVERY = pytest.mark.parametrize(("name", "population"), [(n, p) for n in PROTOCOLS for p in populations(n)])
 
@@ -76,7 +78,8 @@ def test_every_model_has_a_seed_of_its_own(name):
 def test_what_the_workflow_asks_of_a_protocol_is_there(name):
     module = registry.load("protocols", name)
     record = registry.protocol(name)
-    assert {*record.metrics, *record.also} <= set(registry.names("metrics"))
+    assert set(record.offers) <= set(declarations.OFFERS)
+    assert registry.defaults(record.offers)
     assert set(record.references) <= {"retrain", "retrain_control"}
     assert set(module.PROTOCOL.counts) <= set(module.Options.model_fields)
 
@@ -112,6 +115,47 @@ def test_unequal_classes_are_confused_in_equal_numbers():
     data.part[rare] = 1
     m = drawn("interclass_confusion", data=data, classes=(3, 8), share=0.5)
     assert [int((m.forget[0] & (data.y == c)).sum()) for c in (3, 8)] == [2, 2]
+
+
+def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
+    """000, §4.4: "under the same setup as in Table 1", where models see samples of the game's half alone."""
+    data = samples(203)
+    m = drawn("interclass_confusion", data=data, pool="half")
+    game = drawn("swap", data=data)
+    seen = (game.train | game.heldout)[~game.shadow].any(axis=0)
+    np.testing.assert_array_equal(m.train, np.tile(seen, (len(m.train), 1)))
+    assert (m.forget <= m.train).all()
+    assert m.forget.any()
+
+
+def test_the_competition_may_forget_samples_of_some_classes_alone():
+    """002, §6: the forget set has examples of the first two classes only."""
+    data = samples()
+    m = drawn("competition", share=0.1, classes=(0, 1), data=data)
+    assert set(data.y[m.forget[0]].tolist()) == {0, 1}
+    assert set(m.forget.sum(1)) == {20}
+    with pytest.raises(ValueError, match=r"is 100, more than the 40 of the classes \[0, 1\]"):
+        drawn("competition", share=0.5, classes=(0, 1), data=data)
+
+
+def test_the_competition_forgets_people_whole():
+    """002, §6: each subject is placed entirely in the forget or in the retain set."""
+    data = samples()
+    train, rng = np.flatnonzero(data.part == 0), np.random.default_rng(3)
+    subject = np.full(len(data.y), -1)
+    subject[train] = rng.integers(60, size=len(train))
+    people = replace(data, subject=subject)
+    m = drawn("competition", share=0.1, by_subject=True, data=people)
+    gone = set(subject[m.forget[0]].tolist())
+    assert 10 < m.forget[0].sum() <= 20
+    assert not gone & set(subject[m.retain[0]].tolist())
+    assert (m.forget == m.forget[0]).all()
+    classes = drawn("competition", share=0.1, by_subject=True, classes=(0, 1), data=replace(data, subject=data.y))
+    assert len(set(data.y[classes.forget[0]].tolist())) == 1, "two classes of 20 are two people, and one fits"
+    with pytest.raises(ValueError, match="say whose each sample is"):
+        drawn("competition", by_subject=True, data=data)
+    with pytest.raises(ValueError, match="nobody has as few as 4 samples"):
+        drawn("competition", by_subject=True, data=replace(people, subject=np.zeros(len(data.y), int)))
 
 
 def test_confusion_needs_two_classes_that_the_data_have():

@@ -8,11 +8,10 @@ import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Image, Value
 from PIL import Image as Pillow
 from tokenizers import Tokenizer
-
-from unlearning.artifacts import views
-from unlearning.artifacts.arrays import ArtifactError, Data
-from unlearning.data import Source, _tokens, hub, passages, prepare, question_answer
-from unlearning.protocols import swap
+from unlearning_audit.artifacts import views
+from unlearning_audit.artifacts.arrays import ArtifactError, Data
+from unlearning_audit.data import Source, _tokens, hub, passages, prepare, question_answer
+from unlearning_audit.protocols import swap
 
 ROWS = [
     {
@@ -264,6 +263,16 @@ def test_images_of_a_saved_data_set_keep_their_pixels_and_labels(saved):
     assert grey.x.shape == (11, 1, 4, 4)
 
 
+def test_columns_that_are_not_named_are_found_by_their_types(saved):
+    named = hub.load(hub.Options(repository="pets", image="img", label="what", image_size=9), saved)
+    as_it_is = hub.load(hub.Options(repository="pets", image_size=9), saved)
+    for field in ("x", "y", "part"):
+        np.testing.assert_array_equal(getattr(as_it_is, field), getattr(named, field))
+    named = hub.load(hub.Options(repository="films", text="review", label="grade", length=20, vocabulary=280), saved)
+    as_it_is = hub.load(hub.Options(repository="films", label="grade", length=20, vocabulary=280), saved)
+    np.testing.assert_array_equal(as_it_is.x, named.x)
+
+
 def test_texts_of_a_saved_data_set_become_tokens_and_names_labels(saved):
     source = hub.load(hub.Options(repository="films", text="review", label="grade", length=20, vocabulary=280), saved)
     assert source.x.shape == (16, 20)
@@ -283,6 +292,7 @@ def test_texts_of_a_saved_data_set_become_tokens_and_names_labels(saved):
             "no split 'validation'; it has",
         ),
         ({"repository": "films", "text": "grade", "label": "review"}, "has no label"),
+        ({"repository": "films"}, "the column with labels could be review, grade; name it"),
     ],
 )
 def test_what_the_data_set_does_not_hold_is_named(saved, options, message):
@@ -295,4 +305,4 @@ def test_a_name_that_is_nowhere_is_refused_in_one_sentence(tmp_path, monkeypatch
     with pytest.raises(ValueError, match="nobody/nothing is neither a folder nor a data set that can be fetched"):
         hub.load(hub.Options(repository="nobody/nothing", text="text"), tmp_path)
     with pytest.raises(ValueError, match="either image or text"):
-        hub.Options(repository="a")
+        hub.Options(repository="a", image="x", text="y")

@@ -7,14 +7,13 @@ import pkgutil
 
 import numpy as np
 import pytest
-
-from unlearning import artifacts
-from unlearning.artifacts import verdicts, views
-from unlearning.artifacts.arrays import ArtifactError, Membership
-from unlearning.artifacts.files import FailedError, write_arrays
-from unlearning.artifacts.generations import Generations, asked
-from unlearning.artifacts.relearned import Relearned
-from unlearning.artifacts.selection import Selection
+from unlearning_audit import artifacts
+from unlearning_audit.artifacts import verdicts, views
+from unlearning_audit.artifacts.arrays import ArtifactError, Membership
+from unlearning_audit.artifacts.files import FailedError, write_arrays
+from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.artifacts.selection import Selection
 
 SELECTION = {"vulnerable": np.array([True, False, False]), "protected": np.array([False, False, True]),
              "ratio": np.array([1.5, 0.0, -2.0])}  # fmt: skip

@@ -7,10 +7,9 @@ import pytest
 from scipy.special import log_softmax
 from scipy.stats import gaussian_kde, norm
 from sklearn.neighbors import KernelDensity
-
-from unlearning import stats
-from unlearning.adversary import density
-from unlearning.metrics import _reference
+from unlearning_audit import stats
+from unlearning_audit.adversary import density
+from unlearning_audit.metrics import _reference
 
 
 def ragged(rng, models: int = 12, samples: int = 40):

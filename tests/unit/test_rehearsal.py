@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 import sklearn.datasets  # noqa: F401 (as below)
-
-import unlearning.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
-from unlearning.workflow import plan, rehearsal
+import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan, rehearsal
 
 STUDY = {
     "study": "own",
@@ -19,7 +18,7 @@ STUDY = {
         }
     },
 }  # fmt: skip
-FILE = """from unlearning.plugins.settings import Settings
+FILE = """from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):

@@ -4,19 +4,21 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import ArtifactError, Logits, Membership
+from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.bank import relearning
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.metrics import relearn
+from unlearning_audit.protocols import swap
 
+import metric_calls as call
+from row_places import about
 from ruli_cases import data
-from unlearning.adversary.case import Case
-from unlearning.artifacts.arrays import ArtifactError, Logits, Membership
-from unlearning.artifacts.files import FailedError
-from unlearning.artifacts.relearned import Relearned
-from unlearning.bank import relearning
-from unlearning.bank.bank import Bank
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows, Stream
-from unlearning.metrics import relearn
-from unlearning.protocols import swap
 
 STEPS = np.array([0, 1, 2, 4, 8])
 
@@ -55,7 +57,7 @@ def case(tmp_path, member, own, other, original=1.0):
 
 
 def value(rows, metric, setting=""):
-    (row,) = [r for r in rows if (r["metric"], r["setting"]) == (metric, setting)]
+    (row,) = [r for r in rows if (r.metric, about(r)) == (metric, setting)]
     return row
 
 
@@ -72,16 +74,16 @@ def test_areas_are_those_between_the_curves(tmp_path, member):
     files = [
         written(tmp_path / "own.npz", member, own, 1, shift=2.0), written(tmp_path / "other.npz", member, other, 2)
     ]  # fmt: skip
-    rows = relearn.rows(case(tmp_path, member, *files), {})
+    rows = call.rows(relearn, case(tmp_path, member, *files), {})
     truth = relearn.weights(STEPS) @ (own - other)
     area = value(rows, "relearn_area")
-    assert area["ci_low"] < truth < area["ci_high"]
-    assert area["ci_high"] - area["ci_low"] < 0.12
+    assert area.ci_low < truth < area.ci_high
+    assert area.ci_high - area.ci_low < 0.12
     phi = value(rows, "relearn_area_phi")
-    assert phi["ci_low"] < 2.0 < phi["ci_high"]
+    assert phi.ci_low < 2.0 < phi.ci_high
     for i, step in enumerate(STEPS):
         row = value(rows, "relearn_accuracy", f"step={step}")
-        assert row["ci_low"] <= own[i] <= row["ci_high"]
+        assert row.ci_low <= own[i] <= row.ci_high
 
 
 def test_intervals_of_models_that_are_retrained_themselves_hold_0(member):
@@ -103,18 +105,18 @@ def test_intervals_of_models_that_are_retrained_themselves_hold_0(member):
 def test_steps_are_counted_until_the_originals_accuracy_is_near(tmp_path, member):
     own, other = [0.0, 1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0]
     files = [written(tmp_path / "own.npz", member, own), written(tmp_path / "other.npz", member, other)]
-    found = value(relearn.rows(case(tmp_path, member, *files), {}), "relearn_steps")
-    assert (found["value"], found["note"], found["n"]) == (0.25, "", 12)
+    found = value(call.rows(relearn, case(tmp_path, member, *files), {}), "relearn_steps")
+    assert (found.value, found.note, found.n) == (0.25, "", 12)
     never = written(tmp_path / "never.npz", member, [0.0] * 5)
-    found = value(relearn.rows(case(tmp_path, member, files[0], never), {}), "relearn_steps")
-    assert found["value"] == 1 / 16
-    assert found["note"] == "12 of 12 retrained ones were not back after 8 steps"
+    found = value(call.rows(relearn, case(tmp_path, member, files[0], never), {}), "relearn_steps")
+    assert found.value == 1 / 16
+    assert found.note == "12 of 12 retrained ones were not back after 8 steps"
 
 
 def test_without_other_retrained_models_the_curve_is_all_there_is(tmp_path, member):
-    rows = relearn.rows(case(tmp_path, member, written(tmp_path / "own.npz", member, [1.0] * 5), None), {})
-    assert value(rows, "relearn_accuracy", "step=0")["value"] == 1.0
-    assert value(rows, "relearn_area")["note"].startswith("there are no other retrained models: add retrain")
+    rows = call.rows(relearn, case(tmp_path, member, written(tmp_path / "own.npz", member, [1.0] * 5), None), {})
+    assert value(rows, "relearn_accuracy", "step=0").value == 1.0
+    assert value(rows, "relearn_area").note.startswith("there are no other retrained models: add retrain")
 
 
 def test_files_are_read_as_they_were_written_or_refused(tmp_path, member):

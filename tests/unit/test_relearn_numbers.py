@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.metrics import relearn
+from unlearning_audit.stats.crossed import ONE_MODEL
 
-from unlearning.artifacts.arrays import Membership
-from unlearning.artifacts.relearned import Relearned
-from unlearning.metrics import relearn
-from unlearning.stats.crossed import ONE_MODEL
+import metric_calls as call
+from row_places import about
 
 STEPS = np.array([0, 1, 3])  # log₂(1 + step) = 0, 1, 2: weights ¼, ½, ¼
 #: The first model forgets samples 1, 2 and 3 and is taught the first of them again, the second one 4, 5 and 6.
@@ -54,44 +56,46 @@ def case(tmp_path, *, x=None, y=None, compared=True):
 
 
 def by_name(rows):
-    return {(row["metric"], row["setting"]): row for row in rows}
+    return {(row.metric, about(row)): row for row in rows}
 
 
 def test_rows_by_hand(tmp_path):
-    found = by_name(relearn.rows(case(tmp_path), {}))
+    found = by_name(call.rows(relearn, case(tmp_path), {}))
     assert list(found) == [
         ("relearn_area", ""), ("relearn_area_phi", ""), ("relearn_steps", ""),
         *(("relearn_accuracy", f"step={step}") for step in STEPS),
     ]  # fmt: skip
     # areas of samples 2, 3, 5, 6: ¾, ¼, 1, ¾ against ¼, 0, ¼, 0
     area = found["relearn_area", ""]
-    assert area["value"] == pytest.approx((0.5 + 0.875) / 2 - 0.125, abs=1e-12)
-    assert (area["n"], area["note"]) == (4, "")
-    assert area["ci_low"] < area["value"] < area["ci_high"] <= 1
+    assert area.value == pytest.approx((0.5 + 0.875) / 2 - 0.125, abs=1e-12)
+    assert (area.n, area.note) == (4, "")
+    assert area.ci_low < area.value < area.ci_high <= 1
     phi = found["relearn_area_phi", ""]
-    assert phi["value"] == pytest.approx((1 + 3 + 0 + 2) / 4, abs=1e-6)
-    assert [found["relearn_accuracy", f"step={step}"]["value"] for step in STEPS] == [0.25, 0.75, 1]
+    assert phi.value == pytest.approx((1 + 3 + 0 + 2) / 4, abs=1e-6)
+    assert [found["relearn_accuracy", f"step={step}"].value for step in STEPS] == [0.25, 0.75, 1]
     # back at .95 and .475: after 3 and 0 steps; the first retrained model never is, which counts 6, the second after 3
     steps = found["relearn_steps", ""]
-    assert steps["value"] == pytest.approx(1.5 / 4.5, abs=1e-12)
-    assert steps["note"] == "1 of 2 retrained ones were not back after 3 steps"
+    assert steps.value == pytest.approx(1.5 / 4.5, abs=1e-12)
+    assert steps.note == "1 of 2 retrained ones were not back after 3 steps"
     # without one of the models the ratio is 0/3 and 3/6: the jackknife's standard error is ¼
-    assert steps["ci_low"] == 0
-    assert steps["ci_high"] == pytest.approx(1 / 3 + student(1).ppf(0.975) / 4)
-    assert steps["n"] == 2
+    assert steps.ci_low == 0
+    assert steps.ci_high == pytest.approx(1 / 3 + student(1).ppf(0.975) / 4)
+    assert steps.n == 2
 
 
 def test_passages_are_read_in_nats_too(tmp_path):
-    text = by_name(relearn.rows(case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int)), {}))
+    text = by_name(call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int)), {}))
     nll = {who: [math.log1p(math.exp(-phi)) for phi in PHI[who].values()] for who in PHI}
-    assert text["relearn_area_nll", ""]["value"] == pytest.approx(np.mean(nll["own"]) - np.mean(nll["other"]), abs=1e-6)
-    labelled = relearn.rows(case(tmp_path, x=np.zeros((8, 2), np.int32)), {})
-    pixels = relearn.rows(case(tmp_path, y=np.zeros(8, int)), {})
+    assert text["relearn_area_nll", ""].value == pytest.approx(np.mean(nll["own"]) - np.mean(nll["other"]), abs=1e-6)
+    labelled = call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32)), {})
+    pixels = call.rows(relearn, case(tmp_path, y=np.zeros(8, int)), {})
     assert ("relearn_area_nll", "") not in {**by_name(labelled), **by_name(pixels)}
-    alone = by_name(relearn.rows(case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int), compared=False), {}))
+    alone = by_name(
+        call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int), compared=False), {})
+    )
     for name in ("relearn_area", "relearn_area_phi", "relearn_area_nll", "relearn_steps"):
-        assert "add retrain to the methods" in alone[name, ""]["note"]
-        assert alone[name, ""]["n"] == 0
+        assert "add retrain to the methods" in alone[name, ""].note
+        assert alone[name, ""].n == 0
 
 
 def test_batches_are_put_on_the_rows_of_all(tmp_path):

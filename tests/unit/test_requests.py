@@ -4,18 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.metrics import requests, swap
+from unlearning_audit.plugins import registry
+from unlearning_audit.protocols import one_run, random_splits
+from unlearning_audit.protocols import swap as swap_protocol
+from unlearning_audit.randomness.keyed import generator
 
+import metric_calls as call
+from row_places import about
 from ruli_cases import data
-from unlearning.adversary import scoring
-from unlearning.adversary.case import Case
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.metrics import requests, swap
-from unlearning.plugins import registry
-from unlearning.protocols import one_run, random_splits
-from unlearning.protocols import swap as swap_protocol
 
-SETTINGS = {"metrics": {"swap": {}, "requests": {}}, "paper_set": ["correctness"], "seed": 0, "bootstrap": 200}
+SETTINGS = {
+    "metrics": {"swap": {}, "requests": {}},
+    "paper_set": ["correctness"],
+    "adaptive_set": ["correctness"],
+    "seed": 0,
+    "bootstrap": 200,
+}
 
 
 def drawn(protocol=swap_protocol, **options):
@@ -124,31 +133,31 @@ def looked_up(tmp_path, whole, request):
 
 
 def value(rows, metric, setting, attack=""):
-    (row,) = [r for r in rows if (r["metric"], r["setting"], r["attack"]) == (metric, setting, attack)]
-    return row["value"]
+    (row,) = [r for r in rows if (r.metric, about(r), r.attack) == (metric, setting, attack)]
+    return row.value
 
 
 @pytest.mark.parametrize("request_made", [1, 2, 3])
 def test_look_up_tables_know_what_was_not_asked_yet_and_nothing_else(tmp_path, request_made):
     whole = drawn(requests=3)
     case = looked_up(tmp_path, whole, request_made)
-    rows = requests.rows(case, SETTINGS)
+    rows = call.rows(requests, case, SETTINGS)
     for request in (1, 2, 3):
         known = float(request > request_made)
         for form in ("trained", "unlearned"):
-            assert value(rows, "advantage", f"of={request}", f"correctness/{form}") == known
-        assert value(rows, "q", f"of={request}", "paper") == 1 - known
-        assert value(rows, "accuracy", f"of={request};role=forget") == known
-        assert value(rows, "accuracy", f"of={request};role=heldout") == 0.0
-    assert value(swap.rows(case, SETTINGS), "advantage", "", "correctness/trained") == 0.0
+            assert value(rows, "advantage", f"request={request}", f"correctness/{form}") == known
+        assert value(rows, "q", f"request={request}", "adaptive") == 1 - known
+        assert value(rows, "accuracy", f"request={request};role=forget") == known
+        assert value(rows, "accuracy", f"request={request};role=heldout") == 0.0
+    assert value(call.rows(swap, case, SETTINGS), "advantage", "", "correctness/trained") == 0.0
 
 
 def test_the_numbers_of_one_request_among_several_are_those_of_a_game_with_it_alone(tmp_path):
     case = looked_up(tmp_path, drawn(requests=3), 3)
     member = case.membership[case.target]
-    alone = swap.read(case, member.part(2), SETTINGS)
-    rows = requests.rows(case, SETTINGS)
-    assert value(rows, "q", "of=2", "extended") == value(alone, "q", "", "extended")
+    alone = swap.read(call.known(case, SETTINGS), member.part(2), generator(SETTINGS["seed"], "swap"))
+    rows = call.rows(requests, case, SETTINGS)
+    assert value(rows, "q", "request=2", "extended") == value(alone, "q", "", "extended")
 
 
 def test_canaries_are_audited_request_by_request(tmp_path):
@@ -156,7 +165,8 @@ def test_canaries_are_audited_request_by_request(tmp_path):
         one_run.draw(b, "models", data(), one_run.Options(canaries=60, models=4, requests=3), 1) for b in range(4)
     ]
     case = looked_up(tmp_path, Membership.concatenate([replace(m, shadow=m.shadow) for m in members]), 2)
-    rows = requests.rows(replace(case, scores_file=None), SETTINGS)
-    assert {row["setting"] for row in rows if row["metric"] == "right_guesses"} == {"of=1", "of=2"}
-    # Both canaries of a pair are equally wrong: guesses are coins.
-    assert abs(value(rows, "right_guesses", "of=1", "phi") - 0.5) < 4 * 0.5 / np.sqrt(80)
+    rows = call.rows(requests, replace(case, scores_file=None), SETTINGS)
+    assert {about(row) for row in rows if row.metric == "right_guesses"} == {"request=1", "request=2"}
+    # Both canaries of a pair are equally wrong: the pair ties, and pairs that tie abstain.
+    assert np.isnan(value(rows, "right_guesses", "request=1", "phi"))
+    assert value(rows, "one_run_p", "request=1", "phi") == 1

@@ -8,10 +8,10 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
+from unlearning_audit.metrics import ruli
+from unlearning_audit.stats.readings import Question, readings, tpr_name
 
 from ruli_cases import covers
-from unlearning.metrics import ruli
-from unlearning.stats.readings import Question, readings, tpr_name
 
 ROLES = 3  # kept, forgotten, held out
 
@@ -43,15 +43,15 @@ def draw(rng, *, models, samples, q_u, q_h, q_R=(0.0, 1.0), q_i=(3.0, 1.0), q_r=
 
 def rows_of(targets, shadows, options=None, **more) -> dict[tuple[str, str], dict]:
     rows = ruli.evaluate(targets=targets, shadows=shadows, options=options or ruli.Options(), **more)
-    found = {(r["attack"], r["metric"]): r for r in rows}
+    found = {(r.attack, r.metric): r for r in rows}
     assert len(found) == len(rows)
     return found
 
 
 def near(row: dict, truth: float, width: float) -> bool:
     """Whether the truth lies within two half-widths (about four standard errors), where many rows are asked."""
-    half = max(row["ci_high"] - row["value"], row["value"] - row["ci_low"])
-    return abs(row["value"] - truth) < 2 * half and row["ci_high"] - row["ci_low"] < width
+    half = max(row.ci_high - row.value, row.value - row.ci_low)
+    return abs(row.value - truth) < 2 * half and row.ci_high - row.ci_low < width
 
 
 @pytest.mark.parametrize("density", ["kde", "gaussian"])
@@ -90,7 +90,7 @@ def test_different_spreads_are_told_apart_too():
     for density in ("kde", "gaussian"):
         found = rows_of(targets, shadows, ruli.Options(density=density))
         assert covers(found["ruli", "privacy_auc"], 2 / math.pi * math.atan(4), 0.1)
-    assert found["population", "privacy_auc"]["value"] < 0.6  # no threshold on phi sees it
+    assert found["population", "privacy_auc"].value < 0.6  # no threshold on phi sees it
 
 
 #: The choices of the published code.
@@ -108,8 +108,8 @@ def test_retraining_leaks_nothing(options):
         assert covers(found[attack, f"{name}_auc"], 0.5, 0.12), (attack, name)
         assert covers(found[attack, f"{name}_accuracy"], 0.5, 0.12), (attack, name)
         tpr = found[attack, f"{name}_tpr_at_5pct_fpr"]
-        assert tpr["ci_low"] <= 0.05 <= tpr["ci_high"], (attack, name)
-    assert found["ruli", "trained_auc"]["value"] > 0.9
+        assert tpr.ci_low <= 0.05 <= tpr.ci_high, (attack, name)
+    assert found["ruli", "trained_auc"].value > 0.9
 
 
 def test_privacy_and_efficacy_are_different_questions():
@@ -131,8 +131,8 @@ def test_efficacy_asks_a_retrained_model_or_the_original():
     original = ruli.Options(test_model="original")
     assert covers(rows_of(worse, shadows, original)["ruli", "efficacy_auc"], ndtr(2 / math.sqrt(2)), 0.12)
     missing = rows_of(ruli.Population(**{**vars(targets), "retrained": None}), shadows)["ruli", "efficacy_auc"]
-    assert math.isnan(missing["value"])
-    assert "no retrained target models" in missing["note"]
+    assert math.isnan(missing.value)
+    assert "no retrained target models" in missing.note
 
 
 def test_population_attack_meets_its_closed_form():
@@ -148,9 +148,9 @@ def test_population_attack_meets_its_closed_form():
     sklearn = LogisticRegression(C=1e9).fit(phi[rows][:, None], forgot[rows])
     said = sklearn.predict(targets.unlearned.reshape(-1, 1)).reshape(targets.forget.shape)
     truth = (said[targets.forget].mean() + 1 - said[targets.heldout].mean()) / 2
-    assert found["population", "privacy_accuracy"]["value"] == pytest.approx(truth, abs=0.002)
+    assert found["population", "privacy_accuracy"].value == pytest.approx(truth, abs=0.002)
     # learning before unlearning, as the published code does, learns the wrong sign here
-    assert rows_of(targets, shadows, ruli.Options(population="trained"))["population", "privacy_auc"]["value"] < 0.4
+    assert rows_of(targets, shadows, ruli.Options(population="trained"))["population", "privacy_auc"].value < 0.4
 
 
 def test_audit_of_some_samples_only():

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts import rows as rows_of
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins import source
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import nodes, plan
 
-from unlearning.artifacts import tables
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.artifacts.selection import Selection
-from unlearning.plugins import source
-from unlearning.study import reading
-from unlearning.workflow import nodes, plan
+from row_places import about
 
 STUDY = {
     "study": "tiny",
@@ -78,7 +79,7 @@ def made(tmp_path_factory):
 def numbers(made, scenario: str, method: str) -> dict[tuple[str, str, str], dict]:
     found, folder = made
     (case,) = [c for c in found.cases if (c.scenario.name, c.method) == (scenario, method)]
-    return {(r["attack"], r["metric"], r["setting"]): r for r in tables.read_rows(folder / case.metrics)}
+    return {(r.attack, r.metric, about(r)): r for r in rows_of.read(folder / case.metrics)}
 
 
 def test_every_scenario_and_method_has_its_numbers(made):
@@ -88,11 +89,11 @@ def test_every_scenario_and_method_has_its_numbers(made):
             assert {metric for _, metric, _ in found} >= {"highly_memorized", "less_memorized"}
             continue
         for name in ("privacy", "trained"):
-            assert 0 <= found["ruli", f"{name}_auc", ""]["value"] <= 1, (case.scenario.name, case.method)
-        assert found["blind", "label_overlap", ""]["n"] > 0
-        assert found["", "accuracy", "role=forget"]["n"] >= 24
+            assert 0 <= found["ruli", f"{name}_auc", ""].value <= 1, (case.scenario.name, case.method)
+        assert found["blind", "label_overlap", ""].n > 0
+        assert found["", "accuracy", "role=forget"].n >= 24
         # only what retrains, or is compared with it, has an efficacy
-        assert np.isnan(found["ruli", "efficacy_auc", ""]["value"]) == (case.scenario.name in ("mixed", "canary"))
+        assert np.isnan(found["ruli", "efficacy_auc", ""].value) == (case.scenario.name in ("mixed", "canary"))
     assert ("ruli", "privacy_auc", "target=protected") in numbers(made, "mixed", "none")
 
 

@@ -1,13 +1,16 @@
 """RULI's ratios against densities written out, and what its rows and contributions are made of."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _reference, ruli
+from unlearning_audit.stats.readings import readings
 
-from unlearning.metrics import _reference, ruli
-from unlearning.stats.readings import readings
+from row_places import about
 
 SAMPLES = 9
 
@@ -88,36 +91,14 @@ def test_samples_that_are_audited_or_asked_about_are_all_there_is():
         ruli.score(targets=targets, shadows=SHADOWS, options=ruli.Options(), audited=never)
 
 
-def settings_of(**options) -> dict[tuple[str, str], str]:
-    rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(), **options))
-    return {(row["attack"], row["metric"]): row["setting"] for row in rows if row["metric"].endswith("_auc")}
-
-
-def test_settings_say_how_densities_were_made():
-    plain = settings_of()
-    base = "density=kde;bandwidth=silverman"
-    assert plain == {
-        **{("ruli", f"{name}_auc"): base for name in ("privacy", "trained", "remained")},
-        ("ruli", "efficacy_auc"): f"{base};test_model=retrained",
-        ("u_lira", "privacy_auc"): "density=gaussian",
-        ("population", "privacy_auc"): "shadows=unlearned",
-    }
-    other = settings_of(density="gaussian", clip=1e-3, test_model="original", population="trained")
-    assert other["ruli", "privacy_auc"] == "density=gaussian;clip=0.001"
-    assert other["ruli", "efficacy_auc"] == "density=gaussian;clip=0.001;test_model=original"
-    assert other["u_lira", "privacy_auc"] == "density=gaussian;clip=0.001"
-    assert other["population", "privacy_auc"] == "shadows=trained;clip=0.001"
-    assert settings_of(bandwidth=0.5)["ruli", "trained_auc"] == "density=kde;bandwidth=0.5"
-
-
 def test_curves_are_those_of_the_two_main_questions():
     rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
-    curves = [(row["attack"], row["metric"], row["setting"]) for row in rows if row["metric"].endswith("_roc")]
-    assert curves == [("ruli", f"{name}_roc", f"fpr={fpr}") for name in ruli.CURVES for fpr in (0.4, 0.5)]
-    found = {(row["attack"], row["metric"]): row for row in rows if row["setting"] != "fpr=0.4"}
+    curves = [(row.attack, row.metric, about(row)) for row in rows if row.metric.endswith("_roc")]
+    assert curves == [("ruli", f"{name}_roc", f"rate={fpr}") for name in ruli.CURVES for fpr in (0.4, 0.5)]
+    found = {(row.attack, row.metric): row for row in rows if about(row) != "rate=0.4"}
     for name in ruli.CURVES:
         one, same = found["ruli", f"{name}_roc"], found["ruli", f"{name}_tpr_at_50pct_fpr"]
-        assert one["value"] == same["value"]
+        assert one.value == same.value
     assert ("u_lira", "privacy_tpr_at_50pct_fpr") in found
 
 
@@ -173,3 +154,19 @@ def test_a_target_that_is_a_shadow_model_is_found_and_a_constant_is_not():
     for wrong in (TARGETS.original[:2], TARGETS.original[0]):
         with pytest.raises(ValueError, match=r"targets.original has shape"):
             ruli.score(targets=replace(TARGETS, original=wrong), shadows=SHADOWS, options=ruli.Options())
+
+
+def test_how_much_more_one_attack_for_each_sample_finds_is_counted_as_the_paper_counts_it():
+    """Section 6.2.2: accuracies .65 against .5 are 30 % more, TPRs .12 against .01 twelve times; 0 has no ratio."""
+    rows = [
+        Row("privacy_accuracy", 0.65, attack="ruli", n=9), Row("privacy_accuracy", 0.5, attack="population", n=9),
+        Row("privacy_tpr_at_1pct_fpr", 0.12, attack="ruli", n=9),
+        Row("privacy_tpr_at_1pct_fpr", 0.01, attack="population", n=9),
+    ]  # fmt: skip
+    more = ruli.over_population(rows)
+    assert [row.value for row in more] == pytest.approx([0.3, 12])
+    assert {(row.attack, row.n) for row in more} == {("ruli", 9)}
+    nothing = ruli.over_population([*rows[2:3], Row("privacy_tpr_at_1pct_fpr", 0.0, attack="population")])
+    assert math.isnan(nothing[0].value)
+    assert "finds nothing" in nothing[0].note
+    assert ruli.over_population(rows[:1]) == []

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-
-from unlearning.artifacts.arrays import Data, Membership
-from unlearning.artifacts.selection import Selection
-from unlearning.protocols import lira_selection, ruli
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.protocols import lira_selection, ruli
 
 SAMPLES, TEST = 400, 40
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.metrics import blind, ruli, vulnerability
+from unlearning_audit.protocols import lira_selection
+from unlearning_audit.protocols import ruli as protocol
 
+import metric_calls as call
+from row_places import about
 from ruli_cases import SAMPLES, SEEN, Folder, data, memberships, retrained, trained
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.artifacts.selection import Selection
-from unlearning.metrics import blind, ruli, vulnerability
-from unlearning.protocols import lira_selection
-from unlearning.protocols import ruli as protocol
 
 OPTIONS = protocol.Options(target_size=180, target_blocks=4, shadow_blocks=60)
 LEAK = 1.5
@@ -21,14 +23,14 @@ LEAK = 1.5
 
 def rows(case, **options) -> dict[tuple[str, str, str], dict]:
     settings = {"metrics": {"ruli": ruli.Options(**options).model_dump(mode="json")}, "seed": 0}
-    return {(r["attack"], r["metric"], r["setting"]): r for r in ruli.rows(case, settings)}
+    return {(r.attack, r.metric, about(r)): r for r in call.rows(ruli, case, settings)}
 
 
 def covers(row: dict, truth: float, width: float = 0.1, numbers: int = 1) -> bool:
     """Whether the interval, widened until it holds for so many ``numbers`` at once (Bonferroni), holds the truth."""
     wider = ndtri(1 - 0.025 / numbers) / ndtri(0.975)
-    low, high = (row["value"] + wider * (row[end] - row["value"]) for end in ("ci_low", "ci_high"))
-    return low <= truth <= high and row["ci_high"] - row["ci_low"] < width
+    low, high = (row.value + wider * (end - row.value) for end in (row.ci_low, row.ci_high))
+    return low <= truth <= high and row.ci_high - row.ci_low < width
 
 
 def leaky(member: Membership) -> np.ndarray:
@@ -53,15 +55,15 @@ def test_every_question_is_asked_of_its_own_models(plain):
         row = found["ruli", f"{name}_auc", ""]
         truth = ndtr(distance / math.sqrt(2))
         assert covers(row, truth), (name, row, truth)
-        assert row["n"] == 180
+        assert row.n == 180
     assert covers(found["u_lira", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
     assert covers(found["population", "privacy_auc", ""], ndtr(LEAK / math.sqrt(2)))
     assert {setting for _, metric, setting in found if not metric.endswith("_roc")} == {""}
     # on the curve: TPR = Φ(d + Φ⁻¹(FPR)); the distributions are known from 60 models each
     for name, fpr in itertools.product(("privacy", "efficacy"), (0.01, 0.05, 0.1, 0.2, 0.5)):
         truth = ndtr(between[name] + ndtri(fpr))
-        assert covers(found["ruli", f"{name}_roc", f"fpr={fpr:g}"], truth, 0.4, numbers=10), (name, fpr)
-    assert found["ruli", "privacy_roc", "fpr=0.05"]["value"] == found["ruli", "privacy_tpr_at_5pct_fpr", ""]["value"]
+        assert covers(found["ruli", f"{name}_roc", f"rate={fpr:g}"], truth, 0.4, numbers=10), (name, fpr)
+    assert found["ruli", "privacy_roc", "rate=0.05"].value == found["ruli", "privacy_tpr_at_5pct_fpr", ""].value
 
 
 def test_held_out_samples_are_answered_by_retrained_models_or_the_originals(plain):
@@ -71,8 +73,8 @@ def test_held_out_samples_are_answered_by_retrained_models_or_the_originals(plai
     assert covers(rows(case)["ruli", "efficacy_auc", ""], ndtr(-0.5 / math.sqrt(2)), 0.2)
     assert covers(rows(case, test_model="original")["ruli", "efficacy_auc", ""], ndtr(LEAK / math.sqrt(2)), 0.1)
     without = rows(folder.case(made["original"], made["leaky"]))["ruli", "efficacy_auc", ""]
-    assert math.isnan(without["value"])
-    assert "no retrained target models" in without["note"]
+    assert math.isnan(without.value)
+    assert "no retrained target models" in without.note
 
 
 @pytest.mark.parametrize("method", ["retrain", "control"])
@@ -130,11 +132,11 @@ def test_only_target_samples_are_asked_about(plain, tmp_path):
     made = {"original": folder.add("original", trained), "unlearned": folder.add("unlearned", gives_away_others)}
     made["retrain"] = folder.add("retrain", retrained)
     found = rows(folder.case(made["original"], made["unlearned"], made["retrain"]))
-    assert found["ruli", "privacy_auc", ""]["n"] == 120
+    assert found["ruli", "privacy_auc", ""].n == 120
     for name in ("privacy", "efficacy"):
         assert covers(found["ruli", f"{name}_auc", ""], 0.5, 0.15), name
     assert ("ruli", "privacy_auc", "target=vulnerable") not in found  # all of them are
-    assert blind_rows(folder.case(made["original"], made["unlearned"]))["blind_auc"]["n"] == 100
+    assert blind_rows(folder.case(made["original"], made["unlearned"]))["blind_auc"].n == 100
 
 
 def test_two_kinds_of_targets_are_read_apart(tmp_path):
@@ -154,14 +156,14 @@ def test_two_kinds_of_targets_are_read_apart(tmp_path):
     assert covers(found["ruli", "privacy_auc", "target=vulnerable"], ndtr(math.sqrt(2)), 0.12)
     assert covers(found["ruli", "privacy_auc", "target=protected"], 0.5, 0.15)
     both = found["ruli", "privacy_auc", ""]
-    assert 0.6 < both["value"] < 0.85
-    assert found["ruli", "privacy_roc", "target=vulnerable;fpr=0.2"]["n"] == 120
-    sizes = [found["ruli", "privacy_auc", f"target={kind}"]["n"] for kind in ("vulnerable", "protected")]
-    assert (both["n"], sizes) == (240, [120, 120])
+    assert 0.6 < both.value < 0.85
+    assert found["ruli", "privacy_roc", "target=vulnerable;rate=0.2"].n == 120
+    sizes = [found["ruli", "privacy_auc", f"target={kind}"].n for kind in ("vulnerable", "protected")]
+    assert (both.n, sizes) == (240, [120, 120])
     # table 3: of kept vulnerable samples Φ(−1) are still right; of all that the targets keep far more
     kept = found["", "accuracy", "role=retain;target=vulnerable"]
     assert covers(kept, ndtr(-1.0), 0.1)
-    assert kept["n"] == 120
+    assert kept.n == 120
 
 
 def test_an_audit_needs_shadow_models(plain):
@@ -174,19 +176,19 @@ def test_an_audit_needs_shadow_models(plain):
 
 def blind_rows(case, **options) -> dict[str, dict]:
     settings = {"metrics": {"blind": blind.Options(**options).model_dump(mode="json")}, "seed": 0}
-    return {r["metric"]: r for r in blind.rows(case, settings)}
+    return {r.metric: r for r in call.rows(blind, case, settings)}
 
 
 def test_the_blind_check_passes_what_the_protocol_draws(plain):
     folder, made = plain
     found = blind_rows(folder.case(made["original"], made["leaky"]))
-    assert found["blind_auc"]["n"] == 120
-    assert found["blind_auc"]["note"] == "mean of 12 models"
+    assert found["blind_auc"].n == 120
+    assert found["blind_auc"].note == "mean of 12 models"
     for name in ("blind_auc", "blind_accuracy"):
-        assert found[name]["ci_low"] <= 0.5 <= found[name]["ci_high"]
-    assert found["label_overlap"]["note"] == "mean of 12 models"
-    assert found["label_overlap"]["value"] > found["label_overlap_random"]["ci_low"]
-    assert math.isnan(blind_rows(folder.case(made["original"], made["leaky"]), features="none")["blind_auc"]["value"])
+        assert found[name].ci_low <= 0.5 <= found[name].ci_high
+    assert found["label_overlap"].note == "mean of 12 models"
+    assert found["label_overlap"].value > found["label_overlap_random"].ci_low
+    assert math.isnan(blind_rows(folder.case(made["original"], made["leaky"]), features="none")["blind_auc"].value)
 
 
 def by_label(part: Membership, models: np.ndarray) -> Membership:
@@ -201,8 +203,8 @@ def by_label(part: Membership, models: np.ndarray) -> Membership:
 def test_the_blind_check_sees_sides_that_differ(plain, tmp_path):
     folder = Folder(tmp_path, [by_label(part, ~part.shadow) for part in plain[0].parts])
     found = blind_rows(folder.case(folder.add("original", trained), folder.add("unlearned", trained)))
-    assert found["label_overlap"]["value"] == 0
-    assert "labels tell the sides apart" in found["label_overlap"]["note"]
+    assert found["label_overlap"].value == 0
+    assert "labels tell the sides apart" in found["label_overlap"].note
 
 
 def test_one_strange_division_among_many_is_no_leak(plain, tmp_path):
@@ -214,8 +216,8 @@ def test_one_strange_division_among_many_is_no_leak(plain, tmp_path):
         for sides in zip(folder.parts[0].forget, folder.parts[0].heldout, strict=True)
     ]
     assert overlap[3] == 0
-    assert found["label_overlap"]["value"] == pytest.approx(np.mean(overlap))
-    assert found["label_overlap"]["note"] == "mean of 12 models"
+    assert found["label_overlap"].value == pytest.approx(np.mean(overlap))
+    assert found["label_overlap"].note == "mean of 12 models"
 
 
 def test_principal_components_keep_distances_and_know_no_side():
@@ -246,7 +248,7 @@ def test_a_selection_finds_what_was_planted(tmp_path):
     folder = halves(tmp_path, planted)
     original = folder.add("original", lambda member: np.where(member.train & planted, 10.0, 0.0))
     case = folder.case(original, original)
-    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1).model_dump(mode="json")
+    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
     found = vulnerability.select(case, options)
     pool = data().part == 0
     np.testing.assert_array_equal(found.vulnerable & planted, planted & pool)
@@ -257,18 +259,18 @@ def test_a_selection_finds_what_was_planted(tmp_path):
         assert not verdict[~pool].any()
     assert found.ratio[planted & pool].min() > found.ratio[~planted].max() + 5
     # rows count the same verdicts
-    settings = {"metrics": {"vulnerability": options}, "seed": 0}
-    counted = {(r["metric"]): r for r in vulnerability.rows(case, settings)}
-    assert counted["highly_memorized"]["value"] == found.vulnerable.sum()
+    settings = {"metrics": {"vulnerability": options.model_dump()}, "seed": 0}
+    counted = {(r.metric): r for r in call.rows(vulnerability, case, settings)}
+    assert counted["highly_memorized"].value == found.vulnerable.sum()
     # 30 of 600 members are planted; the rate of the others is that of false alarms
     assert covers(counted["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)
-    assert "one threshold for 48 targets" in counted["lira_tpr_at_0.01pct_fpr"]["note"]
+    assert "one threshold for 48 targets" in counted["lira_tpr_at_0.01pct_fpr"].note
 
 
 def test_a_selection_is_blind_to_what_is_not_memorised(tmp_path):
     folder = halves(tmp_path, np.zeros(SAMPLES, bool))
     original = folder.add("original", lambda member: np.zeros(member.train.shape))
-    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1).model_dump(mode="json")
+    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
     found = vulnerability.select(folder.case(original, original), options)
     assert found.vulnerable.sum() <= 3  # of half of its models by chance
     assert abs(found.ratio[data().part == 0].mean()) < 0.2
@@ -277,9 +279,9 @@ def test_a_selection_is_blind_to_what_is_not_memorised(tmp_path):
 def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
     folder = halves(tmp_path, np.zeros(SAMPLES, bool))
     original = folder.add("original", lambda member: np.zeros(member.train.shape))
-    options = vulnerability.Options(density="gaussian", fpr=0.5, band=0.5).model_dump(mode="json")
+    options = vulnerability.Options(density="gaussian", fpr=0.5, band=0.5)
     case = folder.case(original, original)
-    both, _ = vulnerability.attacked(case, vulnerability.Options(**options))
+    both, _ = vulnerability.attacked(case, options)
     assert (both.vulnerable & both.protected).sum() > 50
     found = vulnerability.select(case, options)
     assert not (found.vulnerable & found.protected).any()

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import scipy.stats
-
-from unlearning.stats import separation
-from unlearning.stats.readings import Question, tpr_at, tprs
+from unlearning_audit.stats import separation
+from unlearning_audit.stats.readings import Question, tpr_at, tprs
 
 
 @pytest.mark.parametrize(("n", "fpr", "j"), [(100, 0.1, 11), (100, 0.105, 11), (400, 0.05, 21)])

@@ -18,9 +18,9 @@ from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake
 from snakemake.io import _IOFile
 from snakemake.scheduling.job_scheduler import JobScheduler
 from snakemake.settings.types import ExecMode
+from unlearning_audit.workflow import forkserver, snakemake_changes
 
 from forkserver_cases import on_linux
-from unlearning.workflow import forkserver, snakemake_changes
 
 SCRIPTS = Path(forkserver.__file__).resolve().parents[2]
 
@@ -124,7 +124,7 @@ def test_servers_that_nobody_needs_end_and_leave_nothing(tmp_path, monkeypatch):
 def test_servers_die_with_a_run_that_is_killed_while_they_import(tmp_path):
     program = (
         f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
-        "from unlearning.workflow import forkserver\n"
+        "from unlearning_audit.workflow import forkserver\n"
         "forkserver.start(); print(forkserver._server.pid, flush=True); time.sleep(600)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

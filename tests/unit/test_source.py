@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-
-from unlearning.plugins import source
+from unlearning_audit.artifacts import folders
+from unlearning_audit.plugins import source
 
 
 def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
@@ -62,29 +62,31 @@ def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_coun
 
 
 def test_the_modules_of_a_file_are_its_imports_theirs_and_the_packages_around_them():
-    found = {str(path.relative_to(source.SCRIPTS)) for path in source.modules(source.SCRIPTS / "splits.py")}
-    assert {"splits.py", "job.py", "unlearning/__init__.py", "unlearning/artifacts/arrays.py",
-            "unlearning/artifacts/files.py",
-            "unlearning/randomness/keyed.py", "unlearning/plugins/registry.py"} <= found  # fmt: skip
-    assert "unlearning/bank/bank.py" not in found
-    (chosen,) = (source.SCRIPTS / "unlearning" / "protocols").glob("random_splits.py")
-    found = {str(path.relative_to(source.SCRIPTS)) for path in source.modules(chosen)}
-    assert {"unlearning/protocols/__init__.py", "unlearning/protocols/swap.py"} <= found
-    assert "unlearning/protocols/competition.py" not in found
+    found = {str(path.relative_to(source.LIBRARY)) for path in source.modules(source.SCRIPTS / "splits.py")}
+    assert {"scripts/splits.py", "scripts/job.py", "scripts/library.py", "unlearning_audit/__init__.py",
+            "unlearning_audit/artifacts/arrays.py",
+            "unlearning_audit/artifacts/files.py",
+            "unlearning_audit/randomness/keyed.py", "unlearning_audit/plugins/registry.py"} <= found  # fmt: skip
+    assert "unlearning_audit/bank/bank.py" not in found
+    (chosen,) = (source.LIBRARY / "unlearning_audit" / "protocols").glob("random_splits.py")
+    found = {str(path.relative_to(source.LIBRARY)) for path in source.modules(chosen)}
+    assert {"unlearning_audit/protocols/__init__.py", "unlearning_audit/protocols/swap.py"} <= found
+    assert "unlearning_audit/protocols/competition.py" not in found
 
 
 @pytest.mark.parametrize(
-    "text", ["import unlearning.stats\n", "from unlearning import stats\n", "from unlearning.stats import auc\n",
-             "def f():\n    from unlearning import stats\n", "if True:\n    import unlearning.stats as s\n",
-             "try:\n    a()\nexcept E:\n    import unlearning.stats\n",
-             "try:\n    a()\nfinally:\n    import unlearning.stats\n",
-             "for a in b:\n    c()\nelse:\n    import unlearning.stats\n",
-             "match a:\n    case 1:\n        import unlearning.stats\n",
-             "async def f():\n    async with a:\n        while True:\n            from unlearning import stats\n"]
+    "text", ["import unlearning_audit.stats\n", "from unlearning_audit import stats\n",
+             "from unlearning_audit.stats import auc\n",
+             "def f():\n    from unlearning_audit import stats\n", "if True:\n    import unlearning_audit.stats as s\n",
+             "try:\n    a()\nexcept E:\n    import unlearning_audit.stats\n",
+             "try:\n    a()\nfinally:\n    import unlearning_audit.stats\n",
+             "for a in b:\n    c()\nelse:\n    import unlearning_audit.stats\n",
+             "match a:\n    case 1:\n        import unlearning_audit.stats\n",
+             "async def f():\n    async with a:\n        while True:\n            from unlearning_audit import stats\n"]
 )  # fmt: skip
 def test_every_way_to_import_is_followed(tmp_path, text):
     (tmp_path / "mine.py").write_text(text)
-    assert source.SCRIPTS / "unlearning" / "stats" / "roc.py" in source.modules(tmp_path / "mine.py")
+    assert source.LIBRARY / "unlearning_audit" / "stats" / "roc.py" in source.modules(tmp_path / "mine.py")
 
 
 def test_the_place_of_a_file_does_not_count(tmp_path):
@@ -129,3 +131,87 @@ def test_the_fingerprint_of_a_folder_is_that_of_names_and_sizes(tmp_path):
 def test_data_that_are_not_there_are_told(tmp_path):
     with pytest.raises(ValueError, match=r"gone' does not exist; give a file or folder relative to the working dir"):
         source.fingerprint(tmp_path / "gone")
+
+
+# ---------------------------------------------------------------- what a user's file imports
+
+
+@pytest.mark.parametrize(
+    ("text", "helper"),
+    [
+        ("import helper\n", "helper.py"),
+        ("from helper import LR\n", "helper.py"),
+        ("from tools.inner import LR\n", "tools/__init__.py tools/inner.py"),
+        ("from tools import inner\n", "tools/__init__.py tools/inner.py"),
+        ("import tools.inner as t\n", "tools/__init__.py tools/inner.py"),
+        ("from . import helper\n", "helper.py"),
+        ("from .helper import LR\n", "helper.py"),
+        ("from ..above import LR\n", "../above.py"),
+        ("def f():\n    import helper\n", "helper.py"),
+        ("import importlib\nhelper = importlib.import_module('helper')\n", "helper.py"),
+        ("import runpy\nLR = runpy.run_path('mine/helper.py')['LR']\n", "helper.py"),
+        ("import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path(__file__).parent / 'deep'))\nimport low\n",
+         "deep/low.py"),
+        ("import sys\nsys.path.append('elsewhere')\nimport far\n", "../elsewhere/far.py"),
+        ("import current\n", "../current.py"),
+        ("from middle import LR\n", "helper.py"),  # which middle imports
+    ],
+)  # fmt: skip
+def test_an_edit_of_what_a_users_file_imports_is_seen(here, text, helper):
+    names = ("mine/helper.py", "mine/tools/__init__.py", "mine/tools/inner.py", "above.py", "mine/deep/low.py",
+             "elsewhere/far.py", "current.py")  # fmt: skip
+    for name in names:
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text("LR = 0.01\n")
+    (here / "mine/middle.py").write_text("from helper import LR\n")
+    before = digest_of(here / "mine", text)
+    for name in names:
+        (here / name).write_text("LR = 1.0\n")
+        seen = source.digest(here / "mine/one.py") != before
+        assert seen == ((here / name) in {(here / "mine" / one).resolve() for one in helper.split()}), name
+        (here / name).write_text("LR = 0.01\n")
+        assert source.digest(here / "mine/one.py") == before
+
+
+def test_what_is_installed_has_versions_and_is_no_part_of_a_digest(tmp_path):
+    (tmp_path / "one.py").write_text(
+        "import json\nimport numpy.linalg\nfrom scipy import stats\nimport no_such_module\n"
+    )
+    assert list(source.modules(tmp_path / "one.py")) == [tmp_path / "one.py"]
+
+
+def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):
+    (tmp_path / "helper.py").write_text("print 'two'\n")
+    before = digest_of(tmp_path, "import helper\n")
+    (tmp_path / "helper.py").write_text("print 'six'\n")
+    assert source.digest(tmp_path / "one.py") != before
+
+
+def test_folders_are_known_by_content_and_read_once(here, monkeypatch):
+    (here / "results").mkdir()
+    folder = here / "pictures"
+    folder.mkdir()
+    for name, text in (("a", b"one"), ("b", b"two")):
+        (folder / name).write_bytes(text)
+        os.utime(folder / name, ns=(1, 1))
+    before = source.fingerprint(folder)
+    read = []
+    sha256 = folders.sha256
+    monkeypatch.setattr(folders, "sha256", lambda path: read.append(path) or sha256(path))
+    assert source.fingerprint(folder) == before
+    assert read == []
+    (folder / "a").rename(folder / "c")
+    (folder / "b").rename(folder / "a")
+    (folder / "c").rename(folder / "b")  # names, sizes and dates are those of before
+    assert source.fingerprint(folder) != before
+    assert len(read) == 2
+    (here / "results/.contents.json").write_text("[]")
+    assert source.fingerprint(folder) != before
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    for name in ("pipe", "zeros"):
+        with pytest.raises(ValueError, match="is neither a file nor a folder; give one of the two"):
+            source.fingerprint(tmp_path / name)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 from sklearn.metrics import roc_auc_score, roc_curve
-
-from unlearning import stats
-from unlearning.stats import separation
+from unlearning_audit import stats
+from unlearning_audit.stats import separation
 
 
 def test_phi_is_the_log_odds_of_softmax():

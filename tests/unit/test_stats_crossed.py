@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import crossed
-from unlearning.stats.crossed import PerModel, Reading
+from unlearning_audit.stats import crossed
+from unlearning_audit.stats.crossed import PerModel, Reading
 
 
 def z(p):

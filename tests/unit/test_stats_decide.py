@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit.stats import Estimate, decide, ratio
+from unlearning_audit.stats.decide import Distance, classify, holm, within
 
 from audit_worlds import World
-from unlearning.stats import Estimate, decide, ratio
-from unlearning.stats.decide import Distance, classify, holm, within
 
 MARGIN = (-0.05, 0.05)
 
@@ -15,7 +15,8 @@ MARGIN = (-0.05, 0.05)
 def distance(value, half=0.01, *, p=1.0, metric="auc", far=True, margin=MARGIN):
     """A distance with an interval of ``half`` width and an inner one of .84 of it."""
     inner = value - 0.84 * half, value + 0.84 * half
-    return Distance(metric, Estimate(value, value - half, value + half, 100), inner, margin, p, far)
+    estimate = Estimate(value, value - half, value + half, 100)
+    return Distance(metric, estimate, inner, margin, p, far, broken=0.1, least=value - half)
 
 
 FINE = [distance(0.0, metric="test"), distance(0.01, metric="retain")]
@@ -79,7 +80,7 @@ def test_a_family_shares_alpha_between_controls_nothing_and_methods():
 
 
 @pytest.mark.parametrize("false", [slice(0, 0), slice(0, 1), slice(0, 5)])
-def test_a_family_is_told_falsely_as_rarely_as_promised(false):
+def test_a_family_is_called_falsely_as_rarely_as_promised(false):
     from scipy.special import ndtr
 
     rng, tests = np.random.default_rng(2), np.arange(12)
@@ -108,27 +109,27 @@ def test_two_one_sided_tests_are_the_inner_interval():
 
 
 def test_every_class():
-    assert verdict(distance(0.01)).verdict == "as_retrained"
-    assert verdict(distance(0.2, p=0.001)).verdict == "told"
+    assert verdict(distance(0.01)).verdict == "equivalent"
+    assert verdict(distance(0.2, p=0.001)).verdict == "distinguishable"
     assert verdict(distance(-0.2, p=0.001)).verdict == "over_unlearned"
-    assert verdict(distance(-0.2, p=0.001, far=False)).verdict == "told"
-    assert verdict(distance(0.04, 0.05, p=0.4)).verdict == "undecided"
+    assert verdict(distance(-0.2, p=0.001, far=False)).verdict == "distinguishable"
+    assert verdict(distance(0.04, 0.05, p=0.4)).verdict == "inconclusive"
     assert verdict(distance(0.0), utility=[distance(0.2, metric="test")]).verdict == "broken"
     assert verdict(distance(np.nan, p=np.nan), failed="NaN logits").verdict == "failed"
 
 
 def test_broken_needs_the_whole_interval_above():
-    assert verdict(distance(0.0), utility=[distance(0.12, 0.03)]).verdict == "undecided"
-    assert verdict(distance(0.0), utility=[distance(-0.3)]).verdict == "undecided"
+    assert verdict(distance(0.0), utility=[distance(0.12, 0.03)]).verdict == "inconclusive"
+    assert verdict(distance(0.0), utility=[distance(-0.3)]).verdict == "inconclusive"
 
 
 def test_one_deciding_metric_that_fails_is_enough():
     found = verdict(distance(0.0, metric="privacy"), distance(0.3, p=1e-4, metric="efficacy"))
-    assert (found.verdict, found.shown, found.p_holm) == ("told", 1, 1e-4)
+    assert (found.verdict, found.shown, found.p_holm) == ("distinguishable", 1, 1e-4)
     found = verdict(distance(0.0, metric="privacy"), distance(0.04, 0.05, metric="efficacy"))
-    assert found.verdict == "undecided"
+    assert found.verdict == "inconclusive"
     assert found.note.endswith("efficacy")
-    assert verdict(distance(0.0), distance(np.nan, p=np.nan, metric="unknown")).verdict == "undecided"
+    assert verdict(distance(0.0), distance(np.nan, p=np.nan, metric="unknown")).verdict == "inconclusive"
 
 
 def test_the_distance_that_goes_furthest_speaks_on_either_side():
@@ -144,10 +145,21 @@ def test_the_most_significant_side_speaks_and_the_other_is_named():
     assert "privacy" in found.note
 
 
-def test_told_within_the_margin_is_as_retrained_and_says_so():
+def test_a_coarse_metric_neither_blocks_equivalence_nor_speaks_for_it():
+    wide = distance(0.0, 0.5, metric="coarse")
+    assert verdict(distance(0.0), wide).verdict == "inconclusive"
+    found = verdict(distance(0.0), wide, coarse={"coarse"})
+    assert (found.verdict, found.shown) == ("equivalent", 0)
+    assert (
+        verdict(distance(0.0), distance(0.6, 0.5, p=1e-3, metric="coarse"), coarse={"coarse"}).verdict
+        == "distinguishable"
+    )
+
+
+def test_significant_within_the_margin_is_equivalent_and_says_so():
     found = verdict(distance(0.02, 0.005, p=1e-6, metric="advantage"))
-    assert found.verdict == "as_retrained"
-    assert found.note == "told by advantage, within the margin"
+    assert found.verdict == "equivalent"
+    assert found.note == "distinguishable by advantage, within the margin"
 
 
 def test_classify_needs_distances():
@@ -181,8 +193,8 @@ def test_error_rates_of_a_small_scenario():
             for v, h, i, q in zip(read.value, half, inner, p, strict=True)
         ]
         false += (p[:2] <= 0.05).any()
-        wrong += verdicts[3] == "as_retrained"
-        found += verdicts[2] == "told"
+        wrong += verdicts[3] == "equivalent"
+        found += verdicts[2] == "distinguishable"
     bound = 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
     assert false / audits <= bound
     assert wrong / audits <= bound
@@ -209,7 +221,7 @@ def test_share_covers_the_truth(truth):
 @pytest.mark.parametrize("method", [0.2, -1.6, 1.6])
 def test_share_is_fieller_s_where_one_variance_speaks(method):
     """With numbers per unit alone, the closed form of Fieller (1954) with n − 1 degrees of freedom."""
-    from unlearning.stats import paired, t_quantile
+    from unlearning_audit.stats import paired, t_quantile
 
     rng = np.random.default_rng(5)
     values = rng.normal(size=(2, 12)) * 0.1 + np.array([[method], [0.5]])
@@ -221,11 +233,11 @@ def test_share_is_fieller_s_where_one_variance_speaks(method):
     np.testing.assert_allclose([found.low, found.value, found.high], [1 - high, 1 - a / b, 1 - low], rtol=1e-6)
 
 
-def test_share_is_undefined_where_none_is_not_told():
+def test_share_is_undefined_where_none_is_not_distinguishable():
     read = World(truth=(0.1, 0.0)).read(np.random.default_rng(6))
     found = ratio.share_closed(distances=read)
     assert np.isnan(found.value)
-    assert found.note == ratio.UNTOLD
+    assert found.note == ratio.UNDEFINED
     assert np.isnan(ratio.share_closed(distances=World(truth=(0.1, -0.5)).read(np.random.default_rng(7))).value)
     with pytest.raises(ValueError, match="not 3 numbers"):
         ratio.share_closed(distances=World(truth=(0.1, 0.2, 0.3)).read(np.random.default_rng(8)))

@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import Estimate, decide, paired, ratio
-from unlearning.stats.decide import BROKEN, Distance, classify, family, holm, within
+from unlearning_audit.stats import Estimate, decide, paired, ratio
+from unlearning_audit.stats.decide import Distance, classify, family, holm, within
 
 MARGIN = (-0.05, 0.04)
 
 
 def distance(value, half=0.01, *, inner=None, metric="auc", **more):
     inner = inner or (value - half, value + half)
-    return Distance(metric, Estimate(value, value - half, value + half, 100), inner, MARGIN, **more)
+    return Distance(
+        metric,
+        Estimate(value, value - half, value + half, 100),
+        inner,
+        MARGIN,
+        **{"broken": 0.1, "least": value - half, **more},
+    )
 
 
 def verdict(*deciding, p=None, utility=(), **more):
@@ -72,45 +77,43 @@ def test_a_margin_has_to_hold_0_inside(margin):
 
 
 def test_a_model_is_broken_only_if_its_whole_loss_lies_above_the_bound():
-    assert BROKEN["difference"] == BROKEN["ratio"] == 0.1
-    np.testing.assert_allclose(np.exp(BROKEN["log"]), 1.25)
-    for low, expected in ((0.1, "undecided"), (0.11, "broken"), (0.09, "undecided")):
-        lost = Distance("test", Estimate(0.2, low, 0.3, 9), (0.1, 0.3), MARGIN)
+    for low, expected in ((0.1, "inconclusive"), (0.11, "broken"), (0.09, "inconclusive")):
+        lost = Distance("test", Estimate(0.2, -0.5, 0.9, 9), (0.1, 0.3), MARGIN, broken=0.1, least=low)
         found = verdict(distance(0.0), utility=[lost])
         assert found.verdict == expected
-    own = Distance("perplexity", Estimate(0.2, 0.11, 0.3, 9), (0.1, 0.3), MARGIN, broken=0.11)
-    assert verdict(distance(0.0), utility=[own]).verdict == "undecided"
+    own = Distance("perplexity", Estimate(0.2, 0.11, 0.3, 9), (0.1, 0.3), MARGIN, broken=0.11, least=0.11)
+    assert verdict(distance(0.0), utility=[own]).verdict == "inconclusive"
     found = verdict(distance(0.0), distance(0.1), p=[0.5, 0.01], utility=[distance(0.2, metric="test")])
     assert (found.verdict, found.shown, found.p_holm) == ("broken", 1, 0.01)
     assert found.note == "test 0.200 worse than retraining"
 
 
-def test_a_p_value_of_alpha_is_told():
-    assert verdict(distance(0.2), p=[0.05]).verdict == "told"
-    assert verdict(distance(0.2), p=[0.0501]).verdict == "undecided"
-    assert verdict(distance(0.2), p=[0.0501], alpha=0.1).verdict == "told"
+def test_a_p_value_of_alpha_is_significant():
+    assert verdict(distance(0.2), p=[0.05]).verdict == "distinguishable"
+    assert verdict(distance(0.2), p=[0.0501]).verdict == "inconclusive"
+    assert verdict(distance(0.2), p=[0.0501], alpha=0.1).verdict == "distinguishable"
 
 
 def test_the_side_of_a_distance_is_its_sign_where_it_has_a_far_side():
     assert verdict(distance(-0.2), p=[0.01]).verdict == "over_unlearned"
-    assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01]).verdict == "told"
+    assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01]).verdict == "distinguishable"
     found = verdict(distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q"), p=[0.01] * 3)
     assert (found.verdict, found.shown, found.p_holm) == ("over_unlearned", 0, 0.01)
     assert found.note == "on the other side by f"
     found = verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01])
-    assert (found.verdict, found.shown, found.note) == ("told", 1, "")
+    assert (found.verdict, found.shown, found.note) == ("distinguishable", 1, "")
 
 
-def test_what_is_undecided_says_which_distances_may_lie_outside():
+def test_what_is_inconclusive_says_which_distances_may_lie_outside():
     found = verdict(distance(0.0), distance(0.06, metric="q"), utility=[distance(0.05, metric="test")], p=[0.2, 0.3])
-    assert (found.verdict, found.shown, found.p_holm) == ("undecided", 1, 0.3)
+    assert (found.verdict, found.shown, found.p_holm) == ("inconclusive", 1, 0.3)
     assert found.note == "not shown to be within the margin: q, test"
 
 
-def test_as_retrained_speaks_by_the_widest_and_names_what_is_told():
+def test_equivalent_speaks_by_the_widest_and_names_what_is_significant():
     found = verdict(distance(0.0), distance(-0.03, metric="q"), distance(0.01, metric="f"), p=[0.01, 0.3, 0.02])
-    assert (found.verdict, found.shown, found.p_holm) == ("as_retrained", 1, 0.3)
-    assert found.note == "told by auc, f, within the margin"
+    assert (found.verdict, found.shown, found.p_holm) == ("equivalent", 1, 0.3)
+    assert found.note == "distinguishable by auc, f, within the margin"
     assert verdict(distance(0.0)).note == ""
 
 
@@ -143,25 +146,27 @@ def test_no_difference_from_doing_nothing_is_like_it():
 def test_the_defaults_of_a_distance():
     found = distance(0.1)
     assert np.isnan(found.p)
-    assert (found.far, found.broken) == (True, 0.1)
+    assert found.far
 
 
 @pytest.mark.parametrize("level", [0.95, 0.5])
 @pytest.mark.parametrize("method", [-0.3, 0.1, 0.4])
-def test_a_share_without_units_is_fieller_s_of_samples(method, level):
+def test_a_share_is_fieller_s_of_samples(method, level):
     """Independent errors .1 and .05 of a method and of none at .5, of 4,000 samples."""
     n = 2000
     influence = np.zeros((2, 2 * n))
     influence[0, :n], influence[1, n:] = 0.1 / np.sqrt(n), 0.05 / np.sqrt(n)
-    nothing, units = (paired.Layer(np.eye(2) * x, np.zeros((2, 2)), dof) for x, dof in ((0.0, 0), (0.01, 30)))
+    nothing, units = (paired.Layer(np.eye(2) * x, np.zeros((2, 2)), dof) for x, dof in ((0.0, 0), (0.0, 0)))
     design = paired.Design(2, 1.0, 2.0, 2 * n)
     read = paired.Distances(np.array([method, 0.5]), influence, nothing, units, design)
     z = special.ndtri((1 + level) / 2)
     low, high = sorted(np.roots([0.25 - (z * 0.05) ** 2, -method, method**2 - (z * 0.1) ** 2]))
-    found = ratio.share_closed(distances=read, level=level, units=False)
+    found = ratio.share_closed(distances=read, level=level)
     np.testing.assert_allclose([found.low, found.value, found.high], [1 - high, 1 - method / 0.5, 1 - low], rtol=1e-3)
     assert (found.n, found.note) == (2 * n, read.note)
-    assert ratio.share_closed(distances=read, level=level).high > found.high
+    cut = ratio.share_closed(distances=read, level=level, significant=True)
+    assert (cut.value, cut.low, cut.high) == (found.value, found.low, min(found.high, 1.0))
+    assert np.isnan(ratio.share_closed(distances=read, level=level, significant=False).value)
 
 
 def test_a_share_that_cannot_be_read_counts_its_samples():
@@ -170,5 +175,5 @@ def test_a_share_that_cannot_be_read_counts_its_samples():
         paired.Design(2, 1.0, 2.0, 4),
     )  # fmt: skip
     found = ratio.share_closed(distances=read)
-    assert (found.n, found.note) == (4, ratio.UNTOLD)
+    assert (found.n, found.note) == (4, ratio.UNDEFINED)
     assert not np.isnan(ratio.share_closed(distances=read, level=0.5).value)

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import crossed, paired
-from unlearning.stats.paired import Design, Distances, Layer
+from unlearning_audit.stats import crossed, paired
+from unlearning_audit.stats.paired import Design, Distances, Layer
 
 NOTHING = Layer(np.zeros((1, 1)), np.zeros((1, 1)), 0)
 #: A = .25, and the degrees of freedom of that.

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning import stats
+from unlearning_audit import stats
 
 
 def test_an_estimate_says_nothing_unless_it_is_told():

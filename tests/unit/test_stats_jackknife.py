@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import jackknife, pseudo
+from unlearning_audit.stats import jackknife, pseudo
 
 
 def left_out(cells):

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import one_run
-from unlearning.stats.one_run import Guesses
+from unlearning_audit.stats import one_run
+from unlearning_audit.stats.one_run import Guesses
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])
@@ -25,18 +24,22 @@ def test_size_by_enumeration_of_all_coins(pairs, epsilon):
         assert np.exp(epsilon) * (chance @ rejects) <= alpha + 1e-12
         bound = [one_run.epsilon_request(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
         assert np.exp(epsilon) * (chance @ np.array(bound)) <= alpha + 1e-12
-        record = [one_run.epsilon_record(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
+        record = [one_run.epsilon_replace(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
         weight = special.xlogy(right, special.expit(epsilon)) + special.xlogy(pairs - right, special.expit(-epsilon))
         assert (times * np.exp(weight)) @ np.array(record) <= alpha + 1e-12
 
 
 def test_retrained_models_guess_right_by_chance_exactly():
-    """W of 100,000 audits whose scores know nothing of the coins, ties included, is binomial."""
+    """Of audits in which five of twenty pairs tie, W of the other fifteen is binomial."""
     rng, audits, pairs = np.random.default_rng(0), 100_000, 20
     scores = rng.integers(0, 4, size=(2, audits, pairs)).astype(float)  # one in four is a tie
     coins = rng.random((audits, pairs)) < 0.5
     forgotten, heldout = np.where(coins, scores[0], scores[1]), np.where(coins, scores[1], scores[0])
-    right = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum(axis=1)
+    guesses = one_run.guess(forgotten=forgotten, heldout=heldout)
+    decided = (guesses != 0).sum(axis=1)
+    right, pairs = (guesses > 0).sum(axis=1)[decided == 15], 15
+    audits = len(right)
+    assert audits > 10_000
     seen = np.bincount(right, minlength=pairs + 1)
     expected = audits * special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
     some = expected >= 5
@@ -49,7 +52,7 @@ def test_power_against_a_gaussian_shift(shift):
     """Forgotten scores are N(μ, 1), held-out ones N(0, 1): right with probability Φ(μ/√2); power is a binomial tail."""
     rng, audits, pairs = np.random.default_rng(1), 4000, 60
     forgotten, heldout = rng.normal(shift, 1, (audits, pairs)), rng.normal(0, 1, (audits, pairs))
-    right = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum(axis=1)
+    right = (one_run.guess(forgotten=forgotten, heldout=heldout) > 0).sum(axis=1)
     p = special.ndtr(shift / np.sqrt(2))
     assert abs(right.mean() / pairs - p) < 4 * np.sqrt(p * (1 - p) / (audits * pairs))
     least = next(w for w in range(pairs + 1) if one_run.p_value(found=Guesses(w, pairs)) <= 0.05)
@@ -78,7 +81,7 @@ def test_p_value_reaches_alpha_at_the_bound():
             bound = one_run.epsilon_request(found=found, delta=delta).value
             np.testing.assert_allclose(one_run.p_value(found=found, epsilon=bound, delta=delta), 0.05)
     found = Guesses(110, 160)
-    record = one_run.epsilon_record(found=found).value
+    record = one_run.epsilon_replace(found=found).value
     tail = one_run.log_tail(right=110, pairs=160, chance=special.expit(record))
     np.testing.assert_allclose(np.exp(tail), 0.05)
 
@@ -92,25 +95,66 @@ def test_nothing_is_shown_by_half_right():
     assert share.low < 0.5 == share.value < share.high
 
 
-def test_ties_are_fair_and_seeded():
-    same = np.zeros(10_000)
-    first, again, other = (
-        one_run.guess(forgotten=same, heldout=same, rng=np.random.default_rng(seed)) for seed in (3, 3, 4)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-    assert abs(first.mean() - 0.5) < 0.02
+def test_ties_abstain():
+    guesses = one_run.guess(forgotten=np.zeros(100), heldout=np.zeros(100))
+    found = one_run.counted(guesses=guesses)
+    assert found == Guesses(0, 0)
+    assert one_run.p_value(found=found) == one_run.e_value(found=found) == 1
+    assert one_run.epsilon_record(found=found).value == one_run.epsilon_request(found=found).value == 0
+    assert np.isnan(one_run.right_share(found=found).value)
+
+
+def test_pairs_that_tie_do_not_hide_those_that_speak():
+    """38 of 44 pairs whose correctness differs, among 300: a trace that 256 coins would drown."""
+    forgotten, heldout = np.zeros(300), np.zeros(300)
+    forgotten[:38], heldout[38:44] = 1, 1
+    found = one_run.counted(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
+    assert found == Guesses(38, 44)
+    np.testing.assert_allclose(one_run.p_value(found=found), 4.7e-7, rtol=0.01)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_mechanism_under_adding_and_removing_seldom_exceeds_its_epsilon(epsilon):
+    """Randomised response whose two outputs both lie within e^ε of what neither record gives: right with 1 − e^−ε/2."""
+    rng, audits, pairs = np.random.default_rng(12), 4000, 1000
+    right = rng.binomial(pairs, 1 - np.exp(-epsilon) / 2, audits)
+    bound = np.array([one_run.epsilon_record(found=Guesses(int(w), pairs)).value for w in np.unique(right)])
+    above = np.isin(right, np.unique(right)[bound > epsilon]).mean()
+    assert above <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_delta_is_counted():
+    found = Guesses(1000, 1000)
+    plain, small, large = (one_run.epsilon_replace(found=found, delta=d).value for d in (0.0, 1e-9, 1e-3))
+    np.testing.assert_allclose(small, plain, rtol=1e-5)
+    assert 3.4 < large < 3.5 < 5.8 < plain
+    assert one_run.epsilon_replace(found=found, delta=1.0).value == 0
+
+
+def test_e_values_have_mean_one_by_enumeration():
+    for pairs in (1, 5, 20):
+        e = [one_run.e_value(found=Guesses(w, pairs)) for w in range(pairs + 1)]
+        chance = special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
+        np.testing.assert_allclose(chance @ e, 1.0)
+
+
+@pytest.mark.parametrize("pairs", [20, 100, 400])
+def test_the_detectable_share_is_found_in_four_audits_of_five(pairs):
+    share = one_run.detectable(pairs=pairs)
+    least = next(w for w in range(pairs + 1) if one_run.p_value(found=Guesses(w, pairs)) <= 0.05)
+    np.testing.assert_allclose(np.exp(one_run.log_tail(right=least, pairs=pairs, chance=share)), 0.8)
+    assert np.isnan(one_run.detectable(pairs=4))
 
 
 def test_best_of_several_keeps_its_size():
     rng, audits = np.random.default_rng(5), 4000
-    guesses = rng.random((audits, 3, 40)) < 0.5
+    guesses = np.where(rng.random((audits, 3, 40)) < 0.5, 1, -1)
     p = np.array([one_run.p_value(found=one_run.best_of(guesses=g, two_sided=True)[1]) for g in guesses])
     assert (p <= 0.05).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
 def test_an_attack_that_is_always_wrong_is_found_from_two_sides():
-    guesses = np.stack([np.random.default_rng(6).random(80) < 0.5, np.zeros(80, bool)])
+    guesses = np.stack([np.where(np.random.default_rng(6).random(80) < 0.5, 1, -1), np.full(80, -1)])
     assert one_run.best_of(guesses=guesses)[0] == 0
     name, found = one_run.best_of(guesses=guesses, two_sided=True)
     assert (name, found) == (~1, Guesses(80, 80, 4))
@@ -125,7 +169,7 @@ def test_what_is_learned_on_half_keeps_its_size(ask):
     for _ in range(audits):
         forgotten, heldout = rng.normal(size=(2, 2, pairs))
         if ask == "chosen":
-            guesses = one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng)
+            guesses = one_run.guess(forgotten=forgotten, heldout=heldout)
             right.append(one_run.chosen_on_half(guesses=guesses, rng=rng)[1].right)
         else:
             right.append(one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng).right)
@@ -139,7 +183,7 @@ def test_the_likelihood_ratio_finds_another_spread():
     """A method that over-unlearns unevenly leaves the mean and changes the spread: the larger score says nothing."""
     rng = np.random.default_rng(9)
     forgotten, heldout = 3 * rng.normal(size=(1, 400)), rng.normal(size=(1, 400))
-    plain = int(one_run.guess(forgotten=forgotten, heldout=heldout, rng=rng).sum())
+    plain = int((one_run.guess(forgotten=forgotten, heldout=heldout) > 0).sum())
     assert one_run.p_value(found=Guesses(plain, 400, 2)) > 0.01
     assert one_run.p_value(found=one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng)) < 1e-6
 
@@ -156,8 +200,8 @@ def test_counts_of_models_with_coins_of_their_own_add_up():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: one_run.guess(forgotten=np.ones(2), heldout=np.ones(3), rng=None), "two scores"),
-        (lambda: one_run.guess(forgotten=np.full(2, np.nan), heldout=np.ones(2), rng=None), "NaN"),
+        (lambda: one_run.guess(forgotten=np.ones(2), heldout=np.ones(3)), "two scores"),
+        (lambda: one_run.guess(forgotten=np.full(2, np.nan), heldout=np.ones(2)), "NaN"),
         (lambda: one_run.log_tail(right=5, pairs=4), "impossible"),
         (lambda: one_run.p_value(found=Guesses(3, 4), epsilon=-1.0), "ε ≥ 0"),
         (lambda: one_run.epsilon_request(found=Guesses(3, 4), delta=0.05), "below alpha"),

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import special
+from unlearning_audit import stats
+from unlearning_audit.stats import crossed, paired, separation
 
 from audit_worlds import World
-from unlearning import stats
-from unlearning.stats import crossed, paired, separation
 
 AUDITS = 400
 #: With a true rate of .95, fewer than this are covered in one of 1,000 tests of 400 audits.

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from unlearning.stats import jackknife, paired, pseudo
+from unlearning_audit.stats import jackknife, paired, pseudo
 
 
 def left_out(cells, combine=lambda x: x):

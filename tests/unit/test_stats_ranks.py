@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats
-
-from unlearning import stats
+from unlearning_audit import stats
 
 
 @pytest.mark.parametrize("seed", range(6))

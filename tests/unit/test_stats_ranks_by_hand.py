@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning import stats
-from unlearning.stats import paired, rank_sets, simultaneous
-from unlearning.stats.paired import Distances, Layer
+from unlearning_audit import stats
+from unlearning_audit.stats import paired, rank_sets, simultaneous
+from unlearning_audit.stats.paired import Distances, Layer
 
 
 def read(value, error, *, root=None):

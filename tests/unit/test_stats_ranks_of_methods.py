@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from unlearning_audit.stats import rank_sets, simultaneous
 
 from audit_worlds import World
-from unlearning.stats import rank_sets, simultaneous
 
 
 def largest(correlation, seed):

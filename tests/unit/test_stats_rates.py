@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import crossed, levels, rates
+from unlearning_audit.stats import crossed, levels, rates
 
 ONE = {"split": np.zeros(1, int), "block": np.zeros(1, int)}
 

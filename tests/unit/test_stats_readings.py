@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning import stats
-from unlearning.stats import crossed, readings, separation
-from unlearning.stats.readings import Question
+from unlearning_audit import stats
+from unlearning_audit.stats import crossed, readings, separation
+from unlearning_audit.stats.readings import Question
 
 
 def sides(*rows):

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.stats import paired, resolution
+from unlearning_audit.stats.resolution import Components
 
 from audit_worlds import World
-from unlearning.stats import paired, resolution
-from unlearning.stats.resolution import Components
 
 AUDITS = 200
 
@@ -123,13 +123,13 @@ def test_least_number_by_the_closed_form_of_a_large_sample():
     of, distance = only(sample=0.36), 0.05
     found = resolution.least(of=of, what="samples", distance=distance, margin=(-0.01, 0.01))
     z = 1.959964 + 0.841621
-    assert found == (int(np.ceil(0.36 * z**2 / distance**2)), "told")
+    assert found == (int(np.ceil(0.36 * z**2 / distance**2)), "distinguishable")
 
 
 def test_least_number_to_show_what_is_retrained():
     of = only(sample=0.36)
     count, how = resolution.least(of=of, what="samples", distance=0.0, margin=(-0.03, 0.03))
-    assert how == "as_retrained"
+    assert how == "equivalent"
     error = 0.6 / np.sqrt(count)
     power = 2 * ndtr((0.03 - 1.644854 * error) / error) - 1
     assert 0.799 < power < 0.81
@@ -138,12 +138,12 @@ def test_least_number_to_show_what_is_retrained():
 def test_pairs_do_not_decide_what_samples_leave_open():
     of = only(sample=0.36, pair=0.01)
     assert resolution.least(of=of, what="pairs", distance=0.01, margin=(-0.02, 0.02)) is None
-    assert resolution.least(of=only(pair=0.01), what="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "as_retrained"
+    assert resolution.least(of=only(pair=0.01), what="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "equivalent"
     assert resolution.least(of=only(design=paired.Design(4, 2, 3, 0)), what="samples", distance=0.0,
                             margin=(-0.02, 0.02)) is None  # fmt: skip
 
 
 def test_a_case_that_is_decided_needs_no_more_than_it_has():
     of = only(sample=0.36)
-    assert resolution.decides(of=of, design=of.design, distance=0.5, margin=(-0.05, 0.05)) == "told"
-    assert resolution.least(of=of, what="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "told")
+    assert resolution.decides(of=of, design=of.design, distance=0.5, margin=(-0.05, 0.05)) == "distinguishable"
+    assert resolution.least(of=of, what="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "distinguishable")

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import special
-
-from unlearning.stats import resolution
-from unlearning.stats.paired import Design, Distances, Layer
-from unlearning.stats.resolution import Components
+from unlearning_audit.stats import resolution
+from unlearning_audit.stats.paired import Design, Distances, Layer
+from unlearning_audit.stats.resolution import Components
 
 PARTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 Z = float(special.ndtri(0.975))
@@ -166,13 +165,13 @@ def test_a_case_is_decided_from_the_least_distance_and_the_least_room_on():
     def decides(distance, margin, **more):
         return resolution.decides(of=of, design=design, distance=distance, margin=margin, **more)
 
-    assert decides(least, (-9, 9)) == decides(-least, (-9, 9)) == "told"
-    assert decides(0.999 * least, (-9, 9)) == "as_retrained"
-    assert decides(0.1, (0.1 - room, 9.0)) == decides(-0.1, (-9, room - 0.1)) == "as_retrained"
+    assert decides(least, (-9, 9)) == decides(-least, (-9, 9)) == "distinguishable"
+    assert decides(0.999 * least, (-9, 9)) == "equivalent"
+    assert decides(0.1, (0.1 - room, 9.0)) == decides(-0.1, (-9, room - 0.1)) == "equivalent"
     assert decides(0.1, (0.101 - room, 9.0)) == decides(-0.1, (-9, room - 0.101)) == ""
-    assert decides(0.999 * least, (-0.1, 0.1), level=0.9) == "told"
-    assert decides(0.999 * least, (-0.1, 0.1), power=0.7) == "told"
-    assert decides(0.999 * least, (-0.1, 0.1), chance=only(design, sample=3.0)) == "told"
+    assert decides(0.999 * least, (-0.1, 0.1), level=0.9) == "distinguishable"
+    assert decides(0.999 * least, (-0.1, 0.1), power=0.7) == "distinguishable"
+    assert decides(0.999 * least, (-0.1, 0.1), chance=only(design, sample=3.0)) == "distinguishable"
 
 
 @pytest.mark.parametrize("needed", [2, 3, 7, 64, 4000])
@@ -180,7 +179,10 @@ def test_the_least_number_just_decides(needed):
     """Of one sample; the distance is what just ``needed`` samples tell."""
     of = only(Design(2, 1.0, 2.0, 1), sample=1.0)
     distance = resolution.least_distance(of=of, design=replace(of.design, samples=needed)) * (1 + 1e-9)
-    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (needed, "told")
+    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
+        needed,
+        "distinguishable",
+    )
 
 
 def test_what_would_take_thousands_of_times_today_s_number_is_not_told():
@@ -188,15 +190,15 @@ def test_what_would_take_thousands_of_times_today_s_number_is_not_told():
     distance = resolution.least_distance(of=of, design=replace(of.design, samples=4200)) * (1 + 1e-9)
     assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) is None
     of = only(Design(3, 1.0, 2.0, 3), sample=1.0)
-    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (4200, "told")
+    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (4200, "distinguishable")
 
 
 def test_the_least_number_starts_from_what_there_is():
     of = only(Design(4, 2.0, 2.6, 100), model=1.0)
     wide = {"distance": 99.0, "margin": (-1.0, 1.0)}
-    assert resolution.least(of=of, what="models", **wide) == (3, "told")
-    assert resolution.least(of=of, what="pairs", **wide) == (4, "told")
+    assert resolution.least(of=of, what="models", **wide) == (3, "distinguishable")
+    assert resolution.least(of=of, what="pairs", **wide) == (4, "distinguishable")
     assert resolution.least(of=replace(of, design=replace(of.design, samples=0)), what="samples", **wide) is None
     found = resolution.least(of=of, what="models", distance=0.0, margin=(-1.0, 1.0), level=0.9, power=0.6)
-    assert found[1] == "as_retrained"
+    assert found[1] == "equivalent"
     assert found[0] < resolution.least(of=of, what="models", distance=0.0, margin=(-1.0, 1.0))[0]

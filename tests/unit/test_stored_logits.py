@@ -4,12 +4,11 @@ import zipfile
 
 import numpy as np
 import pytest
-
-from unlearning.adversary.answers import Answers
-from unlearning.artifacts import blocks
-from unlearning.artifacts.arrays import ArtifactError, Data, Membership, NotFiniteError
-from unlearning.artifacts.files import FailedError, checksum, write_spec
-from unlearning.artifacts.logits import Logits, StoredLogits
+from unlearning_audit.adversary.answers import Answers
+from unlearning_audit.artifacts import blocks
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership, NotFiniteError
+from unlearning_audit.artifacts.files import FailedError, checksum, write_spec
+from unlearning_audit.artifacts.logits import Logits, StoredLogits
 
 MODELS, SAMPLES, CLASSES = 6, 8000, 10
 RNG = np.random.default_rng(0)

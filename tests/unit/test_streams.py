@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-
-from unlearning.bank.streams import Order, Rows, crop_and_flip
+from unlearning_audit.bank.streams import Order, Rows, crop_and_flip
 
 
 def some_rows(models=3, k=11):

@@ -1,17 +1,16 @@
 """Every fault of a study is one plain sentence with the file's name and the field's path; nothing else is raised."""
 
-import ast
 import math
 import re
 from pathlib import Path
 
 import pytest
+from unlearning_audit.plugins import registry
+from unlearning_audit.study import checks, reading
+from unlearning_audit.study.messages import StudyError, unknown
 
 from study_cases import CONTRADICTORY, SMALL, WRONG, changed
 from study_sentences import sentence
-from unlearning.plugins import registry
-from unlearning.study import checks, reading
-from unlearning.study.messages import StudyError, unknown
 
 ROOT = Path(__file__).parents[2]
 
@@ -244,12 +243,3 @@ def test_a_kind_of_figure_without_its_parts_is_told(tmp_path, monkeypatch):
         path.write_text(f'"""Mine."""\n{text}\n')
         with pytest.raises(ValueError, match=re.escape(said)):
             checks._drawing("mine")
-
-
-def test_the_settings_that_a_table_may_name_are_those_that_metrics_write():
-    """Read from the metrics' own texts. RULI's tests carry their options, too, which the rows of a study leave out."""
-    written, own = set(), {"density", "bandwidth", "clip", "test_model", "shadows"}
-    for path in (ROOT / "scripts/unlearning/metrics").glob("*.py"):
-        texts = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
-        written |= {name for text in texts if isinstance(text, str) for name in re.findall(r"(?:^|;)([a-z_]+)=", text)}
-    assert written - own == set(checks.SETTINGS)

@@ -5,12 +5,12 @@ import re
 import typing
 
 import pytest
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.study import reading
 
 from study_cases import changed
 from study_sentences import sentence
-from unlearning.plugins import registry
-from unlearning.plugins.settings import Settings
-from unlearning.study import reading
 
 # ---------------------------------------------------------------- options of plug-ins
 

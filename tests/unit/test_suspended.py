@@ -7,7 +7,7 @@ import tempfile
 import threading
 from contextlib import ExitStack
 
-from unlearning.workflow import forkserver
+from unlearning_audit.workflow import forkserver
 
 
 def test_a_suspended_run_makes_no_other_wait(tmp_path, monkeypatch):

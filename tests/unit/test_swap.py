@@ -1,17 +1,22 @@
 """All rows of the SWAP test: what they are made of, their limits, counts, reasons and invariances."""
 
+import itertools
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from unlearning_audit import stats
+from unlearning_audit.metrics import _game, swap
+from unlearning_audit.stats import crossed, separation
+from unlearning_audit.study import schema
 
+from row_places import about
 from swap_games import World, layout
-from unlearning import stats
-from unlearning.metrics import _game, swap
-from unlearning.stats import crossed, separation
 
 
 def value_of(rows, metric, attack, setting=""):
-    (found,) = [r for r in rows if (r["metric"], r["attack"], r["setting"]) == (metric, attack, setting)]
+    (found,) = [r for r in rows if (r.metric, r.attack, about(r)) == (metric, attack, setting)]
     return found
 
 
@@ -46,14 +51,32 @@ def rows():
     return swap.evaluate(scores=scores, **membership, weight=None, sets=SETS, rng=np.random.default_rng(0))
 
 
+def test_the_sets_of_adversaries():
+    """000, §4.1: four adversaries, learned from trained shadow models; adaptive: entropy and the other form besides."""
+    forms = ("trained", "unlearned")
+    attacks = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "lira", "random")
+    named = {"paper": schema.PAPER_SET, "adaptive": schema.ADAPTIVE_SET}
+    case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=named)
+    sets, lost = swap.adversaries(case)
+    four = {"shadow", "correctness", "confidence", "modified_entropy"}
+    assert set(sets["paper"]) == {(name, "trained") for name in four}
+    assert set(sets["adaptive"]) == set(itertools.product({*four, "entropy"}, forms))
+    assert set(sets["extended"]) == set(case.scores) - set(itertools.product(["random"], forms))
+    assert not lost
+    case.failed_attacks["entropy"] = "it broke"
+    sets, lost = swap.adversaries(case)
+    assert list(sets) == ["paper"]
+    assert len(lost) == 2
+
+
 def test_q_is_one_minus_the_largest_advantage(rows):
     for setting in ("", "pair=0", "pair=1"):
-        bars = [value_of(rows, "advantage", a, setting)["value"] for a in ("strong/trained", "weak/unlearned")]
+        bars = [value_of(rows, "advantage", a, setting).value for a in ("strong/trained", "weak/unlearned")]
         q = value_of(rows, "q", "paper", setting)
-        assert q["value"] == pytest.approx(1 - max(bars), abs=1e-15)
-        assert q["note"] == f"strongest: {('strong/trained', 'weak/unlearned')[np.argmax(bars)]}"
-        assert value_of(rows, "q", "extended", setting)["value"] == 0
-        assert value_of(rows, "q", "useless", setting)["value"] == 1
+        assert q.value == pytest.approx(1 - max(bars), abs=1e-15)
+        assert q.note == f"strongest: {('strong/trained', 'weak/unlearned')[np.argmax(bars)]}"
+        assert value_of(rows, "q", "extended", setting).value == 0
+        assert value_of(rows, "q", "useless", setting).value == 1
 
 
 def test_overall_advantage_is_the_mean_of_signed_pairs_not_of_absolute_ones():
@@ -68,23 +91,23 @@ def test_overall_advantage_is_the_mean_of_signed_pairs_not_of_absolute_ones():
     scores = {("a", "trained"): (decision.astype(float), decision)}
     sets = {"paper": list(scores)}
     rows = swap.evaluate(scores=scores, **membership, weight=None, sets=sets, rng=np.random.default_rng(0))
-    assert value_of(rows, "advantage", "a/trained")["value"] == 0
-    assert value_of(rows, "q", "paper")["value"] == 1
-    assert [value_of(rows, "q", "paper", f"pair={b}")["value"] for b in (0, 1)] == [0, 0]
-    assert value_of(rows, "q_sd", "paper")["value"] == 0
+    assert value_of(rows, "advantage", "a/trained").value == 0
+    assert value_of(rows, "q", "paper").value == 1
+    assert [value_of(rows, "q", "paper", f"pair={b}").value for b in (0, 1)] == [0, 0]
+    assert value_of(rows, "q_sd", "paper").value == 0
 
 
 def test_every_value_lies_in_its_interval_within_the_unit_interval(rows):
     checked = 0
     for row in rows:
-        if np.isnan(row["value"]):
-            assert row["note"]
+        if np.isnan(row.value):
+            assert row.note
             continue
-        assert row["ci_low"] <= row["value"] <= row["ci_high"], row
-        if row["metric"] not in ("q_crossfit", "q_sd"):
-            assert row["ci_low"] >= 0
-            assert row["ci_high"] <= 1
-            assert row["ci_high"] - row["ci_low"] > 0.01, "30 samples leave some doubt even where all agree"
+        assert row.ci_low <= row.value <= row.ci_high, row
+        if row.metric not in ("q_crossfit", "q_sd"):
+            assert row.ci_low >= 0
+            assert row.ci_high <= 1
+            assert row.ci_high - row.ci_low > 0.01, "30 samples leave some doubt even where all agree"
         checked += 1
     assert checked > 30
 
@@ -96,33 +119,32 @@ def test_rows_are_complete_and_named(rows):
     expected |= {(metric, name, "") for name in SETS for metric in ("q_sd", "q_crossfit")}
     expected |= {("auc", a, "") for a in attacks}
     expected |= {("mia_score", a, s) for a in attacks for s in ("", "pair=0", "pair=1")}
-    expected |= {("tpr_at_fpr", a, f"fpr={x}") for a in attacks for x in (0.01, 0.001)}
-    found = [(r["metric"], r["attack"], r["setting"]) for r in rows]
+    expected |= {("tpr_at_fpr", a, f"rate={x}") for a in attacks for x in (0.01, 0.001)}
+    found = [(r.metric, r.attack, about(r)) for r in rows]
     assert sorted(found) == sorted(expected)
-    assert list(rows[0]) == ["attack", "metric", "setting", "value", "ci_low", "ci_high", "n", "note"]
 
 
 def test_counts_and_reasons(rows):
     membership, _ = cases()
     either = membership["forget"] | membership["heldout"]
-    assert value_of(rows, "q", "paper")["n"] == either.any(axis=0).sum() > 30
-    assert value_of(rows, "q", "paper", "pair=1")["n"] == 30
-    assert value_of(rows, "q_sd", "paper")["n"] == 2
-    empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "fpr=0.001")
-    assert np.isnan([empty["value"], empty["ci_low"], empty["ci_high"]]).all()
+    assert value_of(rows, "q", "paper").n == either.any(axis=0).sum() > 30
+    assert value_of(rows, "q", "paper", "pair=1").n == 30
+    assert value_of(rows, "q_sd", "paper").n == 2
+    empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "rate=0.001")
+    assert np.isnan([empty.value, empty.ci_low, empty.ci_high]).all()
     negatives = membership["heldout"].sum()
-    assert empty["note"] == f"{negatives} negatives cannot resolve a false positive rate of 0.001"
-    together = value_of(rows, "tpr_at_fpr", "weak/unlearned", "fpr=0.01")
+    assert empty.note == f"{negatives} negatives cannot resolve a false positive rate of 0.001"
+    together = value_of(rows, "tpr_at_fpr", "weak/unlearned", "rate=0.01")
     models = len(membership["split"])
-    assert together["note"].startswith(f"one threshold for {models} targets: 15 negatives in one are too few")
-    assert together["ci_low"] <= together["value"] <= together["ci_high"]
-    assert "may exceed 1" in value_of(rows, "q_crossfit", "paper")["note"]
+    assert together.note.startswith(f"one threshold for {models} targets: 15 negatives in one are too few")
+    assert together.ci_low <= together.value <= together.ci_high
+    assert "may exceed 1" in value_of(rows, "q_crossfit", "paper").note
 
 
 def test_q_sd_is_the_standard_deviation_of_the_pairs(rows):
-    values = np.array([value_of(rows, "q", "paper", f"pair={b}")["value"] for b in (0, 1)])
+    values = np.array([value_of(rows, "q", "paper", f"pair={b}").value for b in (0, 1)])
     found, expected = value_of(rows, "q_sd", "paper"), stats.sd_interval(values=values)
-    assert (found["value"], found["ci_low"], found["ci_high"]) == (expected.value, expected.low, expected.high)
+    assert (found.value, found.ci_low, found.ci_high) == (expected.value, expected.low, expected.high)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -138,9 +160,9 @@ def test_auc_and_mia_score_are_means_over_splits_of_an_independent_auc(weighted)
             truth = membership["forget"][m, used]
             expected.append(roc_auc_score(truth, score[m, used], sample_weight=weight[used]))
         auc, mia = (value_of(rows, metric, "/".join(key)) for metric in ("auc", "mia_score"))
-        assert auc["value"] == pytest.approx(np.mean(expected), abs=1e-12)
-        assert mia["value"] == pytest.approx(1 - auc["value"], abs=1e-15)
-        assert (mia["ci_low"], mia["ci_high"]) == pytest.approx((1 - auc["ci_high"], 1 - auc["ci_low"]), abs=1e-15)
+        assert auc.value == pytest.approx(np.mean(expected), abs=1e-12)
+        assert mia.value == pytest.approx(1 - auc.value, abs=1e-15)
+        assert (mia.ci_low, mia.ci_high) == pytest.approx((1 - auc.ci_high, 1 - auc.ci_low), abs=1e-15)
 
 
 def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
@@ -166,7 +188,7 @@ def test_tpr_at_fpr_is_the_mean_of_the_best_allowed_thresholds(fpr):
         forgot, held = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
         allowed = [t for t in np.unique(score[m]) if (held >= t).mean() <= fpr]
         expected.append(max((forgot >= t).mean() for t in allowed))
-    assert value_of(rows, "tpr_at_fpr", "a/trained", f"fpr={fpr}")["value"] == pytest.approx(np.mean(expected))
+    assert value_of(rows, "tpr_at_fpr", "a/trained", f"rate={fpr}").value == pytest.approx(np.mean(expected))
 
 
 def test_same_seed_gives_the_same_rows():
@@ -192,15 +214,15 @@ def test_order_of_models_and_samples_does_not_matter():
     def evaluate(scores, weight, **membership):
         rng = np.random.default_rng(0)
         rows = swap.evaluate(scores=scores, **membership, weight=weight, sets=SETS, rng=rng)
-        return [row for row in rows if row["metric"] != "q_crossfit"]
+        return [row for row in rows if row.metric != "q_crossfit"]
 
     before = evaluate(scores, weight, **membership)
     after = evaluate(moved_scores, weight[samples], **moved)
     for a, b in zip(before, after, strict=True):
-        assert (a["attack"], a["metric"], a["setting"], a["n"]) == (b["attack"], b["metric"], b["setting"], b["n"])
-        np.testing.assert_allclose(a["value"], b["value"], atol=1e-12)
-        if a["metric"] != "q":
-            np.testing.assert_allclose([a["ci_low"], a["ci_high"]], [b["ci_low"], b["ci_high"]], atol=1e-9)
+        assert (a.attack, a.metric, about(a), a.n) == (b.attack, b.metric, about(b), b.n)
+        np.testing.assert_allclose(a.value, b.value, atol=1e-12)
+        if a.metric != "q":
+            np.testing.assert_allclose([a.ci_low, a.ci_high], [b.ci_low, b.ci_high], atol=1e-9)
 
 
 def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
@@ -214,10 +236,10 @@ def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
         sets={},
         rng=np.random.default_rng(0),
     )
-    empty = [row for row in rows if row["metric"] in ("auc", "mia_score", "tpr_at_fpr")]
+    empty = [row for row in rows if row.metric in ("auc", "mia_score", "tpr_at_fpr")]
     assert len(empty) == 4
-    assert all(np.isnan(row["value"]) and "NaN" in row["note"] for row in empty)
-    assert not np.isnan(value_of(rows, "advantage", "weak/unlearned")["value"])
+    assert all(np.isnan(row.value) and "NaN" in row.note for row in empty)
+    assert not np.isnan(value_of(rows, "advantage", "weak/unlearned").value)
 
 
 def test_scores_outside_the_game_are_never_read():
@@ -241,8 +263,8 @@ def test_one_model_in_all_says_what_its_interval_lacks():
         sets={"paper": list(scores)}, rng=np.random.default_rng(0),
     )  # fmt: skip
     for metric, attack in (("advantage", "a/trained"), ("q", "paper"), ("auc", "a/trained")):
-        assert crossed.ONE_MODEL in value_of(rows, metric, attack)["note"]
-    assert np.isnan(value_of(rows, "q_sd", "paper")["value"])
+        assert crossed.ONE_MODEL in value_of(rows, metric, attack).note
+    assert np.isnan(value_of(rows, "q_sd", "paper").value)
 
 
 @pytest.mark.parametrize("errors", [(0.02, 0.1), (0.1, 0.02)])
@@ -267,12 +289,12 @@ def test_the_model_with_the_fewest_held_out_samples_decides_what_is_resolved():
         scores={("a", "trained"): (rng.normal(size=(2, 300)), forget)}, forget=forget, heldout=heldout,
         split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.001, 0.01, 0.05],
     )  # fmt: skip
-    found = value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.01")
-    assert found["note"].startswith("one threshold for 2 targets: 40 negatives in one are too few")
-    found = value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.001")
-    assert np.isnan(found["value"])
-    assert found["note"] == "250 negatives cannot resolve a false positive rate of 0.001"
-    assert value_of(rows, "tpr_at_fpr", "a/trained", "fpr=0.05")["value"] >= 0
+    found = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.01")
+    assert found.note.startswith("one threshold for 2 targets: 40 negatives in one are too few")
+    found = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.001")
+    assert np.isnan(found.value)
+    assert found.note == "250 negatives cannot resolve a false positive rate of 0.001"
+    assert value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.05").value >= 0
 
 
 def test_wrong_inputs_are_named():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from unlearning_audit.metrics import _crossfit, _game, swap
+from unlearning_audit.stats import crossed as _crossed
+from unlearning_audit.stats import separation
 
 from swap_games import World, layout
-from unlearning.metrics import _crossfit, _game, swap
-from unlearning.stats import crossed as _crossed
-from unlearning.stats import separation
 
 GAMES = 300
 LEAST = 0.93
@@ -127,8 +127,8 @@ def test_tpr_at_fpr_covers_the_truth(leak):
         score = world.scores(rng, membership["forget"])[0]
         scores = {("a", "trained"): (score, score > 0)}
         rows = swap.evaluate(scores=scores, **membership, weight=None, sets={}, rng=rng, fprs=[0.02])
-        (found,) = [row for row in rows if row["metric"] == "tpr_at_fpr"]
-        inside += found["ci_low"] <= truth <= found["ci_high"]
+        (found,) = [row for row in rows if row.metric == "tpr_at_fpr"]
+        inside += found.ci_low <= truth <= found.ci_high
     assert inside / GAMES >= LEAST
 
 

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from unlearning_audit.metrics import _crossfit, _game, swap
+from unlearning_audit.stats import crossed
 
 from swap_games import layout, read, signed_advantage
-from unlearning.metrics import _crossfit, _game, swap
-from unlearning.stats import crossed
 
 
 def slow_advantage(decision, forget, heldout, split, block, weight):
@@ -286,3 +286,20 @@ def test_variance_splits_into_samples_models_and_noise():
         truncation = 1.35 if of_model == 0 and of_sample == 0 else 1.1
         assert 0.88 * expected < np.mean(variances) < truncation * expected, spread
         assert np.var(estimates) == pytest.approx(expected, rel=0.3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.1, 0.5])
+def test_a_budget_of_one_sample_guarantees_what_the_corollary_says_of_models_left_as_they_are(delta):
+    for epsilon in np.r_[np.linspace(0, 3, 301), 50, 600, 1e4]:
+        bound = swap.one_sample_bound(epsilon=epsilon, delta=delta)
+        assert 0 <= bound <= swap.advantage_bound(epsilon=epsilon, delta=delta) + 1e-12
+    assert swap.one_sample_bound(epsilon=0, delta=delta) == min(2 * delta, 1)
+    with pytest.raises(ValueError, match="epsilon ≥ 0"):
+        swap.one_sample_bound(epsilon=-1, delta=delta)
+
+
+def test_the_bound_of_one_sample_is_met_by_a_mechanism_that_says_as_much_as_it_may():
+    """Randomised response on one bit, e^2ε to 1 in favour of what was seen: the best guess gains exactly tanh ε."""
+    for epsilon in (0.1, 0.5, 2.0):
+        right = 1 / (1 + np.exp(-2 * epsilon))
+        assert right - (1 - right) == pytest.approx(swap.one_sample_bound(epsilon=epsilon, delta=0), abs=1e-12)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from unlearning_audit.models import swin_s
 
 from model_cases import CIFAR, build, images, parameters
-from unlearning.models import swin_s
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from unlearning.data import _tokens, passages, prepare, sst5
+from unlearning_audit.data import _tokens, passages, prepare, sst5
 
 
 @pytest.fixture(scope="module")

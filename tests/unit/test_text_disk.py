@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Logits
+from unlearning_audit.bank import tokens
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.data import _tokens
 
 from text_cases import LENGTH, VOCABULARY, tiny
-from unlearning.artifacts.arrays import Logits
-from unlearning.bank import tokens
-from unlearning.bank.bank import Bank
-from unlearning.data import _tokens
 
 
 def test_what_is_kept_follows_the_scored_tokens(tmp_path):

@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
+from unlearning_audit.metrics._text import nll, worths
 
+import metric_calls as call
 from passage_cases import two
-from unlearning import stats
-from unlearning.artifacts.arrays import Membership
-from unlearning.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
-from unlearning.metrics._text import nll, worths
+from row_places import about
 
 NO = math.nan
 
@@ -193,37 +195,35 @@ def case():
 
 
 def by_name(rows):
-    return {(row["metric"], row["setting"]): row for row in rows}
+    return {(row.metric, about(row)): row for row in rows}
 
 
 def test_perplexity_of_every_role_and_its_gap(case):
-    found = by_name(perplexity.rows(case, {"metrics": {"perplexity": {}}}))
+    found = by_name(call.rows(perplexity, case, {"metrics": {"perplexity": {}}}))
     for role in ("forget", "heldout", "retain", "test"):
-        assert found["perplexity", f"role={role}"]["value"] == pytest.approx(
-            math.exp(found["nll", f"role={role}"]["value"])
-        )
+        assert found["perplexity", f"role={role}"].value == pytest.approx(math.exp(found["nll", f"role={role}"].value))
         gap = found["nll_gap", f"role={role}"]
-        assert gap["ci_low"] < -1 < gap["ci_high"], "the models are a nat better than retrained ones"
+        assert gap.ci_low < -1 < gap.ci_high, "the models are a nat better than retrained ones"
     mine = -case.said[("own",)][..., 0].mean(-1)[case.membership.forget].mean()
-    assert found["nll", "role=forget"]["value"] == pytest.approx(mine, rel=1e-6)
+    assert found["nll", "role=forget"].value == pytest.approx(mine, rel=1e-6)
 
 
 def test_rows_of_memorisation_and_privleak(case):
-    found = by_name(memorisation.rows(case, {"metrics": {"memorisation": {}}}))
+    found = by_name(call.rows(memorisation, case, {"metrics": {"memorisation": {}}}))
     hits = case.said[("own",)][..., 3] == 0
-    assert found["exact_memorisation", "role=forget"]["value"] == pytest.approx(hits[case.membership.forget].mean())
+    assert found["exact_memorisation", "role=forget"].value == pytest.approx(hits[case.membership.forget].mean())
     assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in found}
-    leak, auc = privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}})
-    assert leak["ci_low"] < leak["value"] < leak["ci_high"]
+    leak, auc = call.rows(privleak, case, {"metrics": {"privleak": {"share": 0.4}}})
+    assert leak.ci_low < leak.value < leak.ci_high
     low = np.sort(case.said[("own",)][..., 0], axis=-1)
     low = low[..., : int(0.4 * low.shape[-1])].mean(axis=-1)
     sides = zip(low, case.membership.forget, case.membership.heldout, strict=True)
     wins = [(one[forget][:, None] > one[heldout]).mean() for one, forget, heldout in sides]
-    assert auc["value"] == pytest.approx(np.mean(wins))
-    assert auc["ci_low"] < auc["value"] < auc["ci_high"]
+    assert auc.value == pytest.approx(np.mean(wins))
+    assert auc.ci_low < auc.value < auc.ci_high
     case.compared = None
-    assert privleak.rows(case, {"metrics": {"privleak": {"share": 0.4}}}) == []
-    assert not [m for m, _ in by_name(memorisation.rows(case, {})) if m.endswith("_gap")]
+    assert call.rows(privleak, case, {"metrics": {"privleak": {"share": 0.4}}}) == []
+    assert not [m for m, _ in by_name(call.rows(memorisation, case, {})) if m.endswith("_gap")]
 
 
 # ---------------------------------------------------------------- worth

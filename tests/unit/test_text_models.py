@@ -8,17 +8,17 @@ import pytest
 import torch
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, BertModel
+from unlearning_audit.bank import tokens
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.metrics import _text, memorisation
+from unlearning_audit.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
+from unlearning_audit.models._passage import mean_nll, two_classes
 
 from bank_cases import fresh
 from text_cases import LENGTH, SEEDS, VOCABULARY, bank, passages
-from unlearning.bank import tokens
-from unlearning.bank.bank import Bank
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows, Stream
-from unlearning.metrics import _text, memorisation
-from unlearning.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
-from unlearning.models._passage import mean_nll, two_classes
 
 CAUSAL = (gpt2, gpt_neox, llama)
 

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
+from unlearning_audit.stats.crossed import ONE_MODEL
 
+import metric_calls as call
 import text_row_cases
 from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, SETTINGS, TWIN, Populations, by_name, check, samples_of
-from unlearning.artifacts.files import NoAnswerError
-from unlearning.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
-from unlearning.stats.crossed import ONE_MODEL
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ ALL = ("forget", "heldout", "retain", "test")
 
 
 def test_perplexity(case):
-    rows = by_name(perplexity.rows(case, SETTINGS))
+    rows = by_name(call.rows(perplexity, case, SETTINGS))
     loss, anew = _text.nll(case.unlearned), _text.nll(case.logits[("retrained",)])
     check(case, rows, "nll", loss, ALL)
     check(case, rows, "nll_gap", loss - anew, ALL)
@@ -29,13 +30,13 @@ def test_perplexity(case):
         if name == "perplexity":
             of = rows["nll", setting]
             for end in ("value", "ci_low", "ci_high"):
-                assert row[end] == pytest.approx(math.exp(min(of[end], 700)))
+                assert getattr(row, end) == pytest.approx(math.exp(min(getattr(of, end), 700)))
     case.data.part = np.zeros(ROWS)
-    assert not [setting for _, setting in by_name(perplexity.rows(case, SETTINGS)) if "test" in setting]
+    assert not [setting for _, setting in by_name(call.rows(perplexity, case, SETTINGS)) if "test" in setting]
 
 
 def test_memorisation(case):
-    rows = by_name(memorisation.rows(case, SETTINGS))
+    rows = by_name(call.rows(memorisation, case, SETTINGS))
     own, anew = (memorisation.both(case.said[(name,)][..., 3]) for name in ("own", "retrained"))
     for name in own:
         check(case, rows, name, own[name], ("forget", "heldout"))
@@ -46,15 +47,15 @@ def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
     for rank, value in ((0, 1), (1, 0)):
         for four in case.said.values():
             four[..., 3] = rank
-        for (name, _), row in by_name(memorisation.rows(case, SETTINGS)).items():
+        for (name, _), row in by_name(call.rows(memorisation, case, SETTINGS)).items():
             gap = name.endswith("gap")
-            assert row["value"] == (0 if gap else value)
-            assert (row["ci_low"], row["ci_high"])[value] == value or gap
-            assert row["ci_high"] - row["ci_low"] > 0.05
+            assert row.value == (0 if gap else value)
+            assert (row.ci_low, row.ci_high)[value] == value or gap
+            assert row.ci_high - row.ci_low > 0.05
 
 
 def test_truth_ratio(case):
-    rows = by_name(truth_ratio.rows(case, SETTINGS))
+    rows = by_name(call.rows(truth_ratio, case, SETTINGS))
     views = case.data.views("perturbed"), case.data.views("paraphrase")
     own, anew = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
     check(case, rows, "truth_ratio", truth_ratio.closeness(own), ALL)
@@ -68,8 +69,8 @@ def test_truth_ratio(case):
             a, b = (of[m, [i for i in FORGET[m] if i != 1]] for of in (own, anew))
             distance.append(max(abs((a <= t).mean() - (b <= t).mean()) for t in [*a, *b]))
         row = rows["truth_ratio_ks", ";".join(filter(None, (pair, "role=forget")))]
-        assert row["value"] == pytest.approx(np.mean(distance))
-        assert row["n"] == {"": 8, "pair=0": 4, "pair=1": 4}[pair]
+        assert row.value == pytest.approx(np.mean(distance))
+        assert row.n == {"": 8, "pair=0": 4, "pair=1": 4}[pair]
 
 
 def test_a_model_without_a_question_has_no_forget_quality():
@@ -103,7 +104,7 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
 
 
 def test_multiple_choice(case):
-    rows = by_name(multiple_choice.rows(case, SETTINGS))
+    rows = by_name(call.rows(multiple_choice, case, SETTINGS))
     wrong = case.data.views("perturbed")
     own, anew = (multiple_choice.right(case.logits[(name,)], wrong) for name in ("own", "retrained"))
     check(case, rows, "choice_accuracy", own, ALL)
@@ -114,16 +115,16 @@ def test_multiple_choice(case):
     for pair, models in PAIRS.items():
         row = rows["choice_chance", ";".join(filter(None, (pair, "role=retain")))]
         asked = np.concatenate([chance[m, samples_of(case, "retain", m)] for m in models])
-        assert row["value"] == row["ci_low"] == row["ci_high"] == pytest.approx(np.nanmean(asked))
+        assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(asked))
     case.data.views = lambda kind: np.zeros((ROWS, 0), int)
     for metric in (multiple_choice, truth_ratio):
         with pytest.raises(ValueError, match="choose question_answer data that have"):
-            metric.rows(case, SETTINGS)
+            call.rows(metric, case, SETTINGS)
 
 
 def test_overlap(case):
     case.data.x[1], case.data.x[4, 1:] = -1, -1  # padding: no run of two tokens
-    rows = by_name(overlap.rows(case, SETTINGS))
+    rows = by_name(call.rows(overlap, case, SETTINGS))
     runs = [[tuple(row[i : i + 2]) for i in range(5) if -1 not in row[i : i + 2]] for row in case.data.x.tolist()]
     share = np.full((5, ROWS), np.nan)
     for model in range(5):
@@ -133,11 +134,11 @@ def test_overlap(case):
     check(case, rows, "ngram_overlap", share, ("forget", "heldout"))
     case.data.x = case.data.x.astype(float)
     with pytest.raises(ValueError, match="the data are float64, not tokens"):
-        overlap.rows(case, SETTINGS)
+        call.rows(overlap, case, SETTINGS)
 
 
 def test_privleak(case):
-    rows = by_name(privleak.rows(case, SETTINGS))
+    rows = by_name(call.rows(privleak, case, SETTINGS))
     area = {}
     for name in ("own", "retrained"):
         low = np.sort(case.said[(name,)][..., 0], axis=-1)[..., :2].mean(-1)
@@ -145,10 +146,10 @@ def test_privleak(case):
     assert set(rows) == {(name, pair) for name in ("privleak", "min_k_auc") for pair in PAIRS}
     for pair, models in PAIRS.items():
         own, anew = (1 - np.mean([of[m - 1] for m in models]) for of in area.values())
-        assert rows["min_k_auc", pair]["value"] == pytest.approx(1 - own)
-        assert rows["privleak", pair]["value"] == pytest.approx(100 * (own / anew - 1))
-        assert rows["privleak", pair]["n"] == rows["min_k_auc", pair]["n"] == {"": 9, "pair=0": 5, "pair=1": 4}[pair]
-        assert 0 <= rows["min_k_auc", pair]["ci_low"] < rows["min_k_auc", pair]["ci_high"] <= 1
+        assert rows["min_k_auc", pair].value == pytest.approx(1 - own)
+        assert rows["privleak", pair].value == pytest.approx(100 * (own / anew - 1))
+        assert rows["privleak", pair].n == rows["min_k_auc", pair].n == {"": 9, "pair=0": 5, "pair=1": 4}[pair]
+        assert 0 <= rows["min_k_auc", pair].ci_low < rows["min_k_auc", pair].ci_high <= 1
 
 
 METRICS = (perplexity, memorisation, truth_ratio, multiple_choice)
@@ -156,13 +157,15 @@ METRICS = (perplexity, memorisation, truth_ratio, multiple_choice)
 
 def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(case):
     case.unlearned_files, case.unlearned = ["retrained"], case.logits[("retrained",)]
-    gap = by_name(perplexity.rows(case, SETTINGS))["nll_gap", "role=forget"]["value"]
+    gap = by_name(call.rows(perplexity, case, SETTINGS))["nll_gap", "role=forget"].value
     loss = [_text.nll(case.logits[(name,)]) for name in ("retrained", "control")]
     assert gap == pytest.approx(np.mean([(loss[0] - loss[1])[m, list(f)].mean() for m, f in FORGET.items()]))
     case.compared = None
-    assert privleak.rows(case, SETTINGS) == []
+    assert call.rows(privleak, case, SETTINGS) == []
     for metric in METRICS:
-        assert not [name for name, _ in by_name(metric.rows(case, SETTINGS)) if name.endswith(("gap", "ks", "quality"))]
+        assert not [
+            name for name, _ in by_name(call.rows(metric, case, SETTINGS)) if name.endswith(("gap", "ks", "quality"))
+        ]
 
     class Failed(Populations):
         @property
@@ -176,7 +179,7 @@ def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(ca
 @pytest.mark.parametrize("metric", [*METRICS, overlap])
 def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
     case.membership.heldout[1] = False
-    found = {setting for _, setting in by_name(metric.rows(case, SETTINGS))}
+    found = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS))}
     assert "role=forget" in found
     assert not [setting for setting in found if "pair=" in setting], "they are no swapped pairs any more"
     if metric is not perplexity:  # which is read of the models that have samples
@@ -186,11 +189,11 @@ def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
 def test_one_pair_is_not_read_twice(case):
     case.target = np.arange(5) > 2
     case.membership.shadow[:3] = True
-    rows = by_name(memorisation.rows(case, SETTINGS))
+    rows = by_name(call.rows(memorisation, case, SETTINGS))
     assert {setting for _, setting in rows} == {"role=forget", "role=heldout"}
     case.target = np.arange(5) > 3
-    rows = by_name(memorisation.rows(case, SETTINGS))
-    assert rows["exact_memorisation", "role=forget"]["note"] == ONE_MODEL
+    rows = by_name(call.rows(memorisation, case, SETTINGS))
+    assert rows["exact_memorisation", "role=forget"].note == ONE_MODEL
 
 
 def test_contributions_are_of_what_was_to_be_forgotten(case):
@@ -202,18 +205,18 @@ def test_contributions_are_of_what_was_to_be_forgotten(case):
         memorisation: ("exact_memorisation", memorisation.exact(case.said[("own",)][..., 3])),
     }
     for metric, (name, value) in expected.items():
-        one = metric.contributions(case, SETTINGS)[name]
+        one = call.parts(metric, case, SETTINGS)[name]
         for model, samples in FORGET.items():
             mean = np.nanmean(value[model, list(samples)])
             assert one.value[0, model - 1] == pytest.approx(mean)
         assert set(one.index) <= set(range(9))
         assert (1 in one.index) == (metric is memorisation)
         assert one.influence.shape == (1, 4, len(one.index))
-    auc = privleak.contributions(case, SETTINGS)["min_k_auc"]
-    assert auc.value.mean() == pytest.approx(by_name(privleak.rows(case, SETTINGS))["min_k_auc", ""]["value"])
+    auc = call.parts(privleak, case, SETTINGS)["min_k_auc"]
+    assert auc.value.mean() == pytest.approx(by_name(call.rows(privleak, case, SETTINGS))["min_k_auc", ""].value)
     case.membership.forget[2] = False
     for metric in (*expected, privleak):
-        assert metric.contributions(case, SETTINGS) == {}
+        assert call.parts(metric, case, SETTINGS) == {}
 
 
 def test_the_loss_of_models_of_two_classes_is_their_worth_where_two_samples_tell(case):

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit.comparisons import distances
+from unlearning_audit.metrics import memorisation, multiple_choice, privleak, rouge, truth_ratio, utility
 
+import metric_calls as call
 from comparison_cases import membership
 from passage_cases import member, two
-from unlearning.comparisons import distances
-from unlearning.metrics import memorisation, multiple_choice, privleak, rouge, truth_ratio, utility
+from row_places import about
 
 SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
 
@@ -32,7 +34,7 @@ def of(drawn, tokens=None, logits=None, **data):
 
 
 def told(rows, metric, setting="role=forget"):
-    (value,) = [row["value"] for row in rows if (row["metric"], row["setting"]) == (metric, setting)]
+    (value,) = [row.value for row in rows if (row.metric, about(row)) == (metric, setting)]
     return value
 
 
@@ -47,11 +49,11 @@ def tokens():
 
 def test_memorisation_and_min_k_add_up(tokens):
     case = of(member(), tokens)
-    (one,) = memorisation.contributions(case, SETTINGS).values()
-    assert one.value[0].mean() == pytest.approx(told(memorisation.rows(case, SETTINGS), "exact_memorisation"))
+    (one,) = call.parts(memorisation, case, SETTINGS).values()
+    assert one.value[0].mean() == pytest.approx(told(call.rows(memorisation, case, SETTINGS), "exact_memorisation"))
     assert one.index.tolist() == [0, 1, 2, 3]
     np.testing.assert_allclose(one.value[0], (tokens[:, :4, :, 3] == 0).mean((1, 2)), atol=1e-12)
-    (auc,) = privleak.contributions(case, SETTINGS).values()
+    (auc,) = call.parts(privleak, case, SETTINGS).values()
     low = np.sort(tokens[..., 0], -1)[..., :2].mean(-1)
     pairs = (low[:, :4, None] > low[:, None, 4:8]).mean((1, 2))
     np.testing.assert_allclose(auc.value[0], pairs, atol=1e-12)
@@ -64,31 +66,31 @@ def test_choices_and_truth_ratio_add_up():
     wrong = np.full((20, 2), -1)
     wrong[:6] = [[16, 17]]
     case = of(member(), logits=two(-rng.exponential(size=(3, 20))), views=lambda kind: wrong[:, : 2 * (kind[1] == "e")])
-    (one,) = multiple_choice.contributions(case, SETTINGS).values()
-    assert one.value[0].mean() == pytest.approx(told(multiple_choice.rows(case, SETTINGS), "choice_accuracy"))
-    (ratio,) = truth_ratio.contributions(case, SETTINGS).values()
-    assert ratio.value[0].mean() == pytest.approx(told(truth_ratio.rows(case, SETTINGS), "truth_ratio"))
+    (one,) = call.parts(multiple_choice, case, SETTINGS).values()
+    assert one.value[0].mean() == pytest.approx(told(call.rows(multiple_choice, case, SETTINGS), "choice_accuracy"))
+    (ratio,) = call.parts(truth_ratio, case, SETTINGS).values()
+    assert ratio.value[0].mean() == pytest.approx(told(call.rows(truth_ratio, case, SETTINGS), "truth_ratio"))
     assert (one.standard.near, ratio.standard.near) == (1, -1)
     wrong[:4] = -1
-    assert multiple_choice.contributions(case, SETTINGS) == truth_ratio.contributions(case, SETTINGS) == {}
+    assert call.parts(multiple_choice, case, SETTINGS) == call.parts(truth_ratio, case, SETTINGS) == {}
 
 
 def test_rouge_and_utility_add_up(monkeypatch):
     rng = np.random.default_rng(2)
     said = np.stack([rng.random((3, 20))] * 2, -1)
     said[0, 0] = np.nan
-    monkeypatch.setattr("unlearning.metrics._answers.overlap", lambda case, files: said)
+    monkeypatch.setattr("unlearning_audit.metrics._answers.overlap", lambda case, files: said)
     wrong = np.roll(np.arange(20), 1)[:, None]
     case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), views=lambda kind: wrong[:, : kind[1] == "e"])
     case.generated_files, case.compared_generated_files = ["own"], None
-    (one,) = rouge.contributions(case, SETTINGS).values()
+    (one,) = call.parts(rouge, case, SETTINGS).values()
     assert one.value[0] == pytest.approx(np.nanmean(said[:, :4, 0], 1))
     case.data.part = (np.arange(20) >= 16).astype(np.uint8)
-    (worth,) = utility.contributions(case, SETTINGS).values()
-    assert worth.value[0].mean() == pytest.approx(told(utility.rows(case, SETTINGS), "model_utility", ""))
+    (worth,) = call.parts(utility, case, SETTINGS).values()
+    assert worth.value[0].mean() == pytest.approx(told(call.rows(utility, case, SETTINGS), "model_utility", ""))
     assert not worth.standard.deciding
     said[0] = 0
-    assert utility.contributions(case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
+    assert call.parts(utility, case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
 
 
 def world(rng, more: float):
@@ -100,7 +102,7 @@ def world(rng, more: float):
     logp = np.log(np.clip(chance + 0.1 * rng.standard_normal((12, 80, 6)), 0.01, 1))
     nothing = np.zeros_like(logp)
     case = of(drawn, np.stack([logp, nothing, nothing, np.where(hit, 0.0, 1.0)], -1))
-    return memorisation.contributions(case, SETTINGS) | privleak.contributions(case, SETTINGS)
+    return call.parts(memorisation, case, SETTINGS) | call.parts(privleak, case, SETTINGS)
 
 
 def test_retraining_is_told_as_seldom_as_promised_and_doing_nothing_always():

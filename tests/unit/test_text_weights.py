@@ -3,9 +3,9 @@
 import pytest
 import torch
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from unlearning_audit.models import bert, embedding_bag, gpt2
 
 from text_cases import LENGTH, VOCABULARY, tiny
-from unlearning.models import bert, embedding_bag, gpt2
 
 
 @pytest.fixture

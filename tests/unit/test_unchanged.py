@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import ArtifactError, Logits
+from unlearning_audit.artifacts.logits import content
 
 import metrics
-from unlearning.artifacts.arrays import ArtifactError, Logits
-from unlearning.artifacts.logits import content
 
 NAN = float("nan")
 
@@ -37,7 +37,7 @@ def files(tmp_path):
 )  # fmt: skip
 def test_the_share_of_batches_whose_logits_stayed_the_same_is_told(files, before, after, share):
     rows = metrics.unchanged([files[name] for name in before], [files[name] for name in after])
-    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("unchanged", share, len(after))] * bool(share)
+    assert [(row.metric, row.value, row.n) for row in rows] == [("unchanged", share, len(after))] * bool(share)
 
 
 def test_a_damaged_file_is_named(files):

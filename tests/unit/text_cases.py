@@ -4,13 +4,12 @@ import functools
 
 import numpy as np
 import torch
-
-from unlearning.bank.bank import Bank
-from unlearning.bank.optim import Optimiser
-from unlearning.bank.recipe import Recipe
-from unlearning.bank.streams import Rows
-from unlearning.models import gpt2
-from unlearning.plugins import registry
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.models import gpt2
+from unlearning_audit.plugins import registry
 
 LENGTH, VOCABULARY = 9, 23
 SEEDS = [3, 4, 5]

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit.artifacts.arrays import Membership
 
 from passage_cases import two
-from unlearning.artifacts.arrays import Membership
+from row_places import about
 
 SAMPLES, ROWS, TOKENS = 12, 36, 5
 #: A shadow model that forgets all, and two pairs of splits: what each model forgets its twin never saw.
@@ -64,7 +65,7 @@ def case() -> Populations:
 
 
 def by_name(rows) -> dict[tuple[str, str], dict]:
-    found = {(row["metric"], row["setting"]): row for row in rows}
+    found = {(row.metric, about(row)): row for row in rows}
     assert len(found) == len(rows)
     return found
 
@@ -82,8 +83,8 @@ def check(case, rows: dict, metric: str, value: np.ndarray, roles: tuple[str, ..
     for setting, (pair, role) in settings.items():
         asked = {m: [i for i in samples_of(case, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
         row = rows[metric, setting]
-        assert row["value"] == pytest.approx(np.mean([value[m, i].mean() for m, i in asked.items()]), abs=1e-9)
-        assert row["n"] == len(set().union(*asked.values()))
-        assert row["ci_low"] <= row["value"] <= row["ci_high"]
-        assert row["ci_low"] < row["ci_high"]
-        assert row["note"] == ""
+        assert row.value == pytest.approx(np.mean([value[m, i].mean() for m, i in asked.items()]), abs=1e-9)
+        assert row.n == len(set().union(*asked.values()))
+        assert row.ci_low <= row.value <= row.ci_high
+        assert row.ci_low < row.ci_high
+        assert row.note == ""

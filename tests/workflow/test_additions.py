@@ -7,8 +7,8 @@ import resource
 import subprocess
 
 import pytest
+from unlearning_audit.artifacts import rows
 
-from unlearning.artifacts import tables
 from workplace import TINY, Workplace
 
 #: Two pairs more are one more batch; a method more runs on both, and diverges.
@@ -41,18 +41,18 @@ def test_files_that_were_there_are_not_made_again(finished, grown):
 
 
 def test_the_method_that_diverged_is_flagged_and_the_others_have_their_numbers(grown):
-    union = tables.read_rows(grown.folder / "results/tiny/metrics.csv", tables.UNION_COLUMNS)
-    (failed,) = (row for row in union if row["metric"] == "failed")
-    assert failed["method"] == "diverging"
-    assert "neggrad" in failed["note"]
-    assert "field 'logits' has" in failed["note"]
-    assert failed["n"] == 0
-    assert math.isnan(failed["value"])
-    assert {row["metric"] for row in union if row["method"] == "diverging"} <= {"failed", "unchanged"}
+    union = rows.read_union(grown.folder / "results/tiny/metrics.csv")
+    (failed,) = (record for record in union if isinstance(record.row, rows.Failure))
+    assert failed.method == "diverging"
+    assert failed.row.kind == "diverged"
+    assert "neggrad" in failed.row.sentence
+    assert "field 'logits' has" in failed.row.sentence
+    numbers = [record for record in union if isinstance(record.row, rows.Row)]
+    assert {record.row.metric for record in numbers if record.method == "diverging"} <= {"unchanged"}
     for method in ("none", "finetune"):
-        numbers = [row["value"] for row in union if row["method"] == method and row["metric"] == "q"]
-        assert numbers
-        assert not any(math.isnan(value) for value in numbers)
+        values = [one.row.value for one in numbers if one.method == method and one.row.metric == "q"]
+        assert values
+        assert not any(map(math.isnan, values))
 
 
 def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was_made_at_once(finished, workplace):

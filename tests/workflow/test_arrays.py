@@ -21,27 +21,72 @@ MODELS = {
 }
 
 
-def test_arrays_become_a_table_verdicts_and_a_page(tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    found = audit(**MODELS, labels=LABELS, forget=FORGET, train=TRAIN, attacks=["confidence", "random"], bootstrap=100)
-    rows = found.table.query("metric == 'q' and attack == 'extended' and setting == ''")
+@pytest.fixture(scope="module")
+def found():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield audit(
+            **MODELS, labels=LABELS, forget=FORGET, train=TRAIN, attacks=["confidence", "random"], bootstrap=100
+        )
+
+
+def test_arrays_become_frames_and_a_page(found, tmp_path):
+    rows = found.metrics.query("metric == 'q' and attack == 'extended' and role == '' and pair.isna()")
     q = dict(zip(rows["method"], rows["value"], strict=True))
     assert q["none"] < q["mine"] < q["retrain"]
-    assert list(found.table) == ["method", "attack", "metric", "setting", "value", "ci_low", "ci_high", "n", "note"]
     verdicts = found.verdicts.set_index("method")["verdict"]
     assert set(verdicts.index) == {"none", "mine", "retrain"}
-    assert "told" in verdicts["none"]
+    assert verdicts["none"] == "distinguishable"
     page = found.report(tmp_path / "page.html")
     assert "mine" in page.read_text()
     assert found.failures == []
     assert not found.folder.is_relative_to(tmp_path)
 
 
+def test_records_are_samples_as_attacks_score_them(found):
+    records = found.records
+    assert list(records) == ["method", "attack", "sample", "role", "models", "score", "called_member"]
+    assert set(records["method"]) == {"none", "mine", "retrain"}
+    some = records.query("method == 'none' and attack == 'confidence/trained'").set_index(["sample", "role"])
+    for sample in range(0, 300, 29):
+        for role, mask in (("forget", FORGET), ("heldout", ~TRAIN)):
+            asked = int(mask[:, sample].sum())
+            assert (sample, role) in some.index if asked else (sample, role) not in some.index
+            assert not asked or some.loc[(sample, role), "models"] == asked
+    means = some.groupby("role")["score"].mean()
+    assert means["forget"] > means["heldout"]
+
+
+def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(found):
+    said = repr(found)
+    for text in ("verdict", "distance", "none", "mine", "retrain", "distinguishable"):
+        assert text in said
+        assert text in found._repr_html_()
+    assert "tmp" not in said
+    picture = found.figure("verdicts")
+    assert picture._repr_svg_().lstrip().startswith("<?xml")
+    assert picture._repr_png_()[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="figure: there is no figure 'verdict', did you mean 'verdicts'"):
+        found.figure("verdict")
+
+
+def test_it_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    given = {"labels": LABELS, "forget": FORGET, "train": TRAIN, "attacks": ["random"], "bootstrap": 100}
+    audit(target=MODELS["target"], **given)
+    said = capsys.readouterr().err
+    assert "[0 of " in said
+    assert said.endswith("\n")
+    assert said.rpartition("\r")[2].strip() == "done"
+    audit(target=MODELS["target"], **given, progress=False)
+    assert capsys.readouterr().err == ""
+
+
 def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
-        '"""Mine."""\n\nfrom unlearning.plugins.settings import Settings\n\n\n'
+        '"""Mine."""\n\nfrom unlearning_audit.plugins.settings import Settings\n\n\n'
         'class Options(Settings):\n    """None."""\n\n\n'
         "def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"
     )
@@ -50,20 +95,21 @@ def test_an_attack_of_ones_own_that_fails_is_told_and_the_rest_is_there(tmp_path
         found = audit(**given, shadow=MODELS["shadow"], attacks={"confidence": None, "mine": {"file": "mine.py"}})
     (failure,) = found.failures
     assert "mine.py line 11, in score: ArithmeticError: never" in failure
-    assert found.table.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
+    assert found.metrics.query("attack == 'confidence/trained' and metric == 'auc'")["value"].notna().all()
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"forget": FORGET[:, :20]}, "forget.npy: forget has shape [8, 20], but must be [8, 300] or [300]"),
+        ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
         ({"target": [[1.0], [1.0, 2.0]]}, "inhomogeneous"),
         ({"target": np.array([[{}]])}, "logits must be an array of numbers, found a list of unequal parts"),
-        ({"target": MODELS["target"][0]}, "for a single model save logits[None]"),
+        ({"target": MODELS["target"][0]}, "for a single model give logits[None]"),
+        ({"retrain": {"logits": MODELS["retrain"], "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
         ({"attacks": ["confidense"]}, "did you mean 'confidence'?"),
         ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
-        ({"train": None}, "train.npy: this file is missing, and so is heldout.npy"),
-        ({"method": "My method"}, "scenarios.audit.methods.My method"),
+        ({"train": None}, "train: give this or heldout"),
+        ({"method": "My method"}, "method: the key must be lower-case letters"),
     ],
 )
 def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, sentence, tmp_path):
@@ -77,4 +123,6 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
         audit(**given)
     assert sentence in str(error.value)
+    for word in ("file", "npy", "audit:", str(tmp_path)):
+        assert word not in str(error.value), "nobody made a file"
     assert not (tmp_path / "results").exists()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
@@ -69,11 +70,11 @@ def test_what_new_writes_is_sound(capsys):
     said = capsys.readouterr().out
     assert "mine.yaml is sound: study mine, 2 scenarios." in said
     assert (
-        "30 jobs (2 data, 2 splits, 2 train, 6 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
+        "40 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 attack, 8 metrics, 2 comparisons), of which 0 are done"
         in said
     )
     assert "What they cost is not known yet: audit forecast mine.yaml measures it on this machine." in said
-    assert "What the study will be able to tell." in said
+    assert "What the study will be able to distinguish." in said
     assert said.count("—     nothing on record: run it with few pairs first") == 2  # nor how long it takes
 
 
@@ -82,9 +83,11 @@ def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys
     assert ended("check", "study.yaml") == 0
     said = capsys.readouterr().out
     assert "of a processor" not in said
-    (line,) = (line for line in said.splitlines() if line.startswith("main"))
-    assert line.split()[-1] == "done"
-    assert "2 pairs" in line
+    lines = [line for line in said.splitlines() if line.startswith("main ")]
+    assert lines
+    for line in lines:
+        assert line.split()[-1] == "done"
+        assert "2 pairs" in line
 
 
 def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(here):
@@ -128,7 +131,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
             "import os; os._exit(3); model = nn",
             "it ended the process with os._exit(3); return or",
         ),
-        ("data", "return Source(", "return (", "load must return a Source of unlearning.data, it returned tuple"),
+        ("data", "return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
         ("data", "y.astype(np.int64)", "y.astype(float)", "in load: ValueError: y is float64 (600,); it must be int64"),
         ("data", "    rng =", "    raise SystemExit(2)\n    rng =", "in load: it called sys.exit(2)"),
         (
@@ -152,6 +155,27 @@ def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wro
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("kind", "part", "wrong", "sentence"),
+    [
+        ("metric", "    models =", "    [][3]\n    models =", "IndexError: list index out of range"),
+        ("protocol", "    order =", "    [][3]\n    order =", "IndexError: list index out of range"),
+    ],
+)
+def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, sentence, capsys):
+    assert ended("new", "mine.py", "--kind", kind) == 0
+    assert ended("try", "mine.py") == 0
+    said = capsys.readouterr().out
+    assert "mine.py keeps the contract" in said
+    assert ("  retrain     mine" in said) if kind == "metric" else ("  retrain     accuracy role forget" in said)
+    assert ended("new", "own.yaml", "--with", "mine.py") == 0
+    assert ended("check", "own.yaml") == 0
+    text = Path("mine.py").read_text()
+    assert part in text
+    Path("mine.py").write_text(text.replace(part, wrong))
+    assert sentence in ended("try", "mine.py")
+
+
 def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     """From nothing to a number with four commands; no file of ours is opened, and none of theirs edited."""
     assert ended("new", "my_method.py") == 0
@@ -166,7 +190,7 @@ def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     with (results / "metrics.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("my_method", "q")]
     assert rows
-    assert all(row["value"] for row in rows if row["attack"] == "paper")
+    assert all(row["value"] for row in rows if row["attack"] == "adaptive")
     assert "my method" in (results / "report.html").read_text()
 
 
@@ -177,6 +201,150 @@ def test_words_that_are_none_are_told(capsys):
     assert ended("try", "mine.py").startswith("audit: mine.py: it defines none of unlearn (a method)")
     assert ended("check", "mine.yaml", "--fast") == "audit: unknown argument --fast; audit check --help shows all"
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
+
+
+FUNCTION = """import torch
+from torch.nn.functional import cross_entropy
+
+
+def forget(net, retain, forget, rate):
+    optimiser = torch.optim.SGD(net.parameters(), lr=rate)
+    for x, y in forget:
+        optimiser.zero_grad()
+        (-cross_entropy(net(x), y)).backward()
+        optimiser.step()
+"""
+PICTURES = {
+    "data": {"name": "digits", "images": True, "label_noise": 0.2}, "model": {"name": "net", "file": "net.py"},
+    "recipe": {"epochs": 20, "lr": 0.1, "momentum": 0.9}, "protocol": {"name": "swap", "pairs": 1},
+    "methods": {
+        "none": {}, "retrain": {}, "mine": {"file": "mine.py", "function": "forget", "options": {"rate": 0.01}},
+    },
+    "attacks": ["random"],
+}  # fmt: skip
+TEXT = {
+    **PICTURES, "data": {"name": "passages", "size": 100, "test_size": 20},
+    "model": {"name": "gpt2", "layers": 1, "width": 32},
+    "recipe": {"optimiser": "adamw", "lr": 0.005, "batch_size": 16, "epochs": 2},
+}  # fmt: skip
+NET = """from torch import nn
+
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+def build(options, shape, classes):
+    layers = nn.Conv2d(shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * (shape[1] - 2) ** 2, classes)
+    model = nn.Sequential(*layers)
+    model.head = "3"
+    return model
+"""
+
+
+@pytest.fixture
+def own(here):
+    """A function, a network for pictures, and a study of both and of text."""
+    Path("mine.py").write_text(FUNCTION)
+    Path("net.py").write_text(NET)
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "scenarios": {"pictures": PICTURES, "text": TEXT}}))
+
+
+def column(said: str, side: str) -> list[float]:
+    """The losses before, after, and of retrained models on one side."""
+    line = next(line for line in said.splitlines() if line.startswith(f"  {side}"))
+    return [float(part) for part in line.removeprefix(f"  {side}").split()[1::2]]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--study", "own.yaml"), ("--study", "own.yaml", "--scenario", "text")])
+def test_a_function_is_tried_on_ones_own_data_and_model(own, capsys, arguments):
+    given = () if arguments else ("--set", "function=forget", "--set", "options.rate=0.5")
+    given += ("--set", "options.rate=1.0") if "text" in arguments else ()
+    assert ended("try", "mine.py", *arguments, *given) == 0
+    said = capsys.readouterr().out
+    assert "mine.py keeps the contract. Two models" in said
+    before, after, _ = column(said, "forgotten")
+    assert after > before, "ascent"
+    _, _, unseen = column(said, "never seen")
+    assert unseen > 0
+    assert ("—" in said) == ("text" in arguments), "passages have one label"
+
+
+def test_a_network_for_pictures_is_tried_and_gets_pictures(own, capsys):
+    assert ended("try", "net.py") == 0
+    assert "digits with random labels as pictures [1, 8, 8]" in capsys.readouterr().out
+    assert ended("new", "mine.yaml", "--with", "net.py") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    assert study["defaults"]["model"] == {"name": "net", "file": "net.py"}
+    assert study["defaults"]["data"]["images"] is True
+    assert ended("check", "mine.yaml") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--set", "function=forgot"), "mine.py: a function forgot is missing"),
+        (("--set", "function=forget"), "mine.py: forget: the parameter 'rate' is not known; set options.rate"),
+        (("--set", "function"), "--set function: give it as FIELD=VALUE"),
+        (("--study", "own.yaml", "--scenario", "txt"), "the study has no scenario 'txt'; it has pictures, text"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(own, arguments, sentence):
+    assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
+
+
+def test_check_imports_every_file(own, capsys):
+    assert ended("check", "own.yaml") == 0
+    said = capsys.readouterr().out
+    assert "mine.py can be imported" in said
+    assert "net.py can be imported" in said
+    Path("helper.py").write_text("import math\nmath.nothing\n")
+    Path("mine.py").write_text(f"import helper\n{FUNCTION}")
+    for name in ("check", "run"):
+        assert ended(name, "own.yaml").startswith(
+            "audit: scenarios.pictures.methods.mine: mine.py line 1, in module: AttributeError: module 'math'"
+        )
+    assert not Path("results").exists()
+
+
+def test_an_external_study_is_checked_and_foretold(capsys):
+    for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),
+                              ("forget", (4, 90), bool)):  # fmt: skip
+        Path("logits/target").mkdir(parents=True, exist_ok=True)
+        np.save(f"logits/target/{name}.npy", np.zeros(shape, kind))
+    scenario = {"protocol": {"name": "external", "path": "logits"}, "methods": ["mine"], "attacks": ["random"]}
+    Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
+    assert ended("check", "mine.yaml") == 0
+    assert "mine.yaml is sound" in capsys.readouterr().out
+    done = called("forecast", "mine.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Forecast of cost." in done.stdout
+
+
+def test_the_version_is_told(capsys):
+    assert ended("--version") == 0
+    assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
+
+
+def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(own):
+    Path("helper.py").write_text("def deep(model):\n    return model.nowhere\n")
+    Path("mine.py").write_text(
+        FUNCTION.replace("    for x", "    deep(net)\n    for x") + "\n\nfrom helper import deep\n"
+    )
+    scenario = {**PICTURES, "model": {"name": "linear"}, "controls": False, "recipe": {"epochs": 1, "lr": 0.1}}
+    scenario |= {"data": {"name": "digits", "size": 100, "test_size": 100}}
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "bootstrap": 100, "scenarios": {"main": scenario}}))
+    done = called("run", "own.yaml")
+    assert "scenarios.main.methods.mine: mine.py line 7, in forget: AttributeError" in done.stderr
+    said = called("why", "own.yaml").stdout
+    assert said.startswith("unlearn digits-size100-swap-linear-pairs0-mine (results/unlearn/")
+    for call in ('mine.py", line 7, in forget', 'helper.py", line 2, in deep'):
+        assert call in said
+    assert "classic.py" not in said
+    reported = called("report", "own.yaml")
+    assert reported.stdout.endswith(f"Report: {Path('results/own/report.html').resolve()}\n")
 
 
 def test_help_has_examples_and_completion_knows_every_command(capsys):

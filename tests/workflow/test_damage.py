@@ -11,11 +11,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from safetensors.numpy import load_file, save_file
-
-from unlearning.artifacts import tables
-from unlearning.artifacts.files import ArtifactError, node_of, read_json
-from unlearning.display.page import embed
-from unlearning.display.tables import cost, meta
+from unlearning_audit.artifacts import rows
+from unlearning_audit.artifacts.files import ArtifactError, node_of, read_json
+from unlearning_audit.display.page import embed
+from unlearning_audit.display.tables import cost, meta
 
 #: Artifact → its file, the scripts that read it, and a field that may not be NaN.
 ARTIFACTS = {
@@ -57,7 +56,7 @@ class Results:
         function = getattr(importlib.import_module(script), script)
         files = {role: str(path) for role, path in self.paths.items()}
         if script == "collect":
-            case = dict.fromkeys(("scenario", "protocol", "method", "plugin", "setting"), "")
+            case = dict.fromkeys(("scenario", "protocol", "method", "plugin", "setting"), "") | {"axes": {}}
             case |= {role: [files[role]] for role in ("originals", "unlearned")}
             return function(
                 union="out.csv", settings={"study": "tiny", "cases": [{**case, "metrics": files["metrics"]}]}
@@ -194,8 +193,10 @@ def test_logits_that_are_none_fail_their_method_and_not_the_run(results):
 
     rewrite(results.paths["unlearned"], results.paths["unlearned"], change)
     assert f"{results.paths['unlearned']}: field 'logits' has" in results.run("attack")["failed"]
-    assert results.run("metrics") == {"rows": 1, "seconds_of": {}}
-    assert ",failed,,,,,0," in Path("out/metrics").read_text()
+    assert results.run("metrics") == {"rows": 2, "seconds_of": {}}
+    diverged, noticed = rows.read("out/metrics")
+    assert (diverged.kind, diverged.name) == ("diverged", "")
+    assert noticed.note.endswith("its spec.json is empty, so that nothing is known about it")
 
 
 # ---------------------------------------------------------------- the same through Snakemake
@@ -242,7 +243,7 @@ def test_two_flipped_bits_give_a_sentence_and_no_other_number_and_deleting_the_f
 
 #: Of what a study shows: the file, and who reads it.
 SHOWN = {
-    "metrics.csv": lambda path: tables.read_rows(path, tables.UNION_COLUMNS),
+    "metrics.csv": rows.read_union,
     "cost.csv": cost.read,
     "tables/meta.csv": meta.read,
     "tables/quality.md": embed.download,

@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from unlearning_audit.artifacts.rows import read_union
+
 from external_cases import world
-from unlearning.artifacts import tables
 
 STUDY = {
     "study": "own",
@@ -79,18 +81,18 @@ def test_methods_stand_between_none_and_retrain_in_every_display(place):
 
 
 def test_numbers_say_what_was_planted_and_empty_ones_say_why(place):
-    rows = tables.read_rows(place / "results/own/metrics.csv", tables.UNION_COLUMNS)
+    records = read_union(place / "results/own/metrics.csv")
     q = {
-        (r["scenario"], r["method"]): r["value"]
-        for r in rows
-        if (r["metric"], r["attack"], r["setting"]) == ("q", "paper", "")
+        (r.scenario, r.method): r.row.value
+        for r in records
+        if (r.row.metric, r.row.attack, r.row.place) == ("q", "adaptive", ())
     }
     assert q["audit", "bad"] < 0.5 < min(q["audit", "good"], q["audit", "retrain"])
     assert q["alone", "good"] == pytest.approx(q["audit", "good"], abs=0.1)
-    empty = [row for row in rows if row["value"] != row["value"]]
+    empty = [r.row for r in records if r.row.value != r.row.value]
     assert empty
-    assert all(row["note"] for row in empty)
-    assert {row["method"] for row in rows if row["scenario"] == "alone"} == {"good"}
+    assert all(row.note for row in empty)
+    assert {r.method for r in records if r.scenario == "alone"} == {"good"}
 
 
 def test_a_second_run_has_nothing_to_do_and_the_folder_may_move(tree, place):

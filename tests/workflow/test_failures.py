@@ -4,12 +4,11 @@ import csv
 
 import pytest
 import yaml
+from unlearning_audit.artifacts.arrays import Logits
+from unlearning_audit.artifacts.files import FailedError, NoAnswerError
+from unlearning_audit.bank.bank import read_models
 
-from unlearning.artifacts.arrays import Logits
-from unlearning.artifacts.files import FailedError, NoAnswerError
-from unlearning.bank.bank import read_models
-
-METHOD = """from unlearning.plugins.settings import Settings
+METHOD = """from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -25,7 +24,7 @@ def unlearn(bank, forget, retain, options):
     if options.how == "raise":
         [][3]
 """
-ATTACK = """from unlearning.plugins.settings import Settings
+ATTACK = """from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -35,20 +34,10 @@ class Options(Settings):
 def score(logits, y, reference, options, rng):
     return logits.nothing
 """
-METRIC = """from unlearning.plugins.declarations import Quantity
-from unlearning.plugins.settings import Settings
-
-QUANTITIES = (Quantity("mine"),)
-
-
-class Options(Settings):
-    pass
-
-
-def rows(case, settings):
+METRIC = """def rows(case, options, rng):
     return None
 """
-MODEL = """from unlearning.plugins.settings import Settings
+MODEL = """from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -62,8 +51,7 @@ def build(options, shape, classes):
 LINES = [
     "scenarios.main.attacks.bad: bad_attack.py line 9, in score: AttributeError: 'numpy.ndarray' object has no "
     "attribute 'nothing'",
-    "scenarios.main.metrics.own: bad_metric.py: rows must return a list of mappings with metric, value and what else "
-    "metrics.row gives, it returned None",
+    "scenarios.main.metrics.own: bad_metric.py: rows must return a list of Row, it returned None",
     "scenarios.main.methods.raises: bad_method.py line 15, in unlearn: IndexError: list index out of range",
     "scenarios.main.methods.crashes: bad_method.py line 11, in unlearn: the process crashed (segmentation fault)",
     "scenarios.main.methods.shapes: bad_method.py: unlearn must leave every tensor as it is: '0.weight' was float32 "
@@ -106,6 +94,8 @@ def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
     said = done.stdout.split("\nfailures: everything else was computed and is in the report.\n")[-1]
     assert said.split("\n\n")[0].splitlines() == LINES
     assert "a defect" not in done.stdout
+    for words in ("RuleException", "CalledProcessError", "Traceback", "At least one job"):
+        assert words not in done.stdout
     assert "Report: results/tiny/report.html" in done.stdout
 
 
@@ -115,7 +105,7 @@ def test_everything_else_is_computed_and_reported(failed, finished):
         assert (place.folder / "results/tiny" / name).stat().st_size > 0
 
     def known(found):
-        keep = ("scenario", "method", "attack", "metric", "setting", "value", "ci_low", "ci_high")
+        keep = ("scenario", "method", "attack", "metric", "role", "pair", "rate", "value", "ci_low", "ci_high")
         # Q over all attacks is another number with one attack more, and none if that fails.
         return {
             tuple(row[k] for k in keep) for row in found if row["metric"] != "failed" and row["attack"] != "extended"

@@ -10,7 +10,7 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     said = place.run("forecast").stdout
     assert "Forecast of cost" in said
     assert "Forecast and truth" not in said
-    assert "What the study will be able to tell" in said
+    assert "What the study will be able to distinguish" in said
     assert "nothing on record: run it with few pairs first" in said
     assert "from nothing. Measured on" in said
     assert "of what is written are weights; keep: logits deletes them" in said
@@ -23,7 +23,7 @@ def test_a_forecast_runs_alone_and_the_ledger_compares_it(finished, tmp_path):
     assert "Forecast and truth" in again
     assert "Measuring" not in again, "what is done is on record"
     assert "nothing on record" not in again
-    assert "advantage" in again.split("What the study will be able to tell")[1]
+    assert "advantage" in again.split("What the study will be able to distinguish")[1]
     assert place.planned() == {}
     added = {"results/tiny/forecast.csv", "results/tiny/.forecast.csv.blake2b"}
     assert place.contents().keys() - finished.contents().keys() == added

@@ -14,7 +14,7 @@ import os
 import time
 from pathlib import Path
 
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -71,9 +71,42 @@ def test_jobs_meet_as_often_as_they_may(finished, tmp_path, together, arguments,
     assert sorted((place.folder / "came").read_text().split()) == ["0", "1", "2", "3"]
 
 
+#: Lets jobs claim a GPU and compute on the processor: cards are counted and claimed here, and there are none.
+CLAIM = """
+import importlib.util
+import sys
+
+
+class Claims:
+    def find_spec(self, name, path=None, target=None):
+        if name != "unlearning_audit.bank.card":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            module.use = lambda: module.device.claim_gpu() or "cpu"
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+sys.meta_path.insert(0, Claims())
+"""
+
+
 def run(place: Workplace, *arguments: str) -> None:
     """Run the study on a machine that seems to have two GPUs, numbers 7 and 8."""
-    environment = {**place.environment, "CUDA_VISIBLE_DEVICES": "7,8", "TMPDIR": str(place.folder)}
+    (place.folder / "claim").mkdir()
+    (place.folder / "claim" / "sitecustomize.py").write_text(CLAIM)
+    environment = {
+        **place.environment,
+        "CUDA_VISIBLE_DEVICES": "7,8",
+        "TMPDIR": str(place.folder),
+        "PYTHONPATH": str(place.folder / "claim"),
+    }
     del environment["UNLEARNING_DEVICE"]
     done = subprocess.run(
         [*place.command(), *arguments], env=environment, cwd=place.folder, check=False, text=True,

@@ -26,7 +26,7 @@ def site(tmp_path_factory) -> Path:
 
 
 def test_every_file_of_the_workflow_is_in_the_wheel(site):
-    inside = site / "unlearning_audit" / "workflow"
+    inside = site / "unlearning_audit" / "pipeline"
     for name in ("Snakefile", "config.yaml", "rules", "scripts", "profiles", "resources", "studies", "envs"):
         files = [ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*.*")
         for file in files:
@@ -38,7 +38,9 @@ def test_every_file_of_the_workflow_is_in_the_wheel(site):
 def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
     own = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu", "XDG_CACHE_HOME": str(tmp_path)}
-    program = "import unlearning_audit, unlearning; print(unlearning_audit.ROOT, unlearning.__file__)"
+    program = (
+        "import unlearning_audit; from unlearning_audit import stats; print(unlearning_audit.ROOT, stats.__file__)"
+    )
     for command in (["-c", program], ["-m", "unlearning_audit.command", "run", "mine.yaml", "--cores", "2"]):
         done = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
@@ -47,7 +49,7 @@ def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tm
         assert done.returncode == 0, done.stdout + done.stderr
         if command[0] == "-c":
             assert all(Path(path).is_relative_to(site) for path in done.stdout.split())
-    told = [sys.executable, "-m", "snakemake", "-s", str(site / "unlearning_audit/workflow/Snakefile"), "-n"]
+    told = [sys.executable, "-m", "snakemake", "-s", str(site / "unlearning_audit/pipeline/Snakefile"), "-n"]
     done = subprocess.run(
         [*told, "--configfile", "none.yaml"], cwd=tmp_path, env={**os.environ, **own}, capture_output=True, text=True,
         check=False,

@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 import yaml
 from safetensors.numpy import load_file
-
-from unlearning.artifacts.arrays import Logits, Membership
-from unlearning.artifacts.files import read_json
-from unlearning.study import reading
-from unlearning.study.messages import StudyError
-from unlearning.workflow import plan
+from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.artifacts.files import read_json
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan
 
 BANK = '''"""Fade: the last layer's weights and biases are scaled."""
 
 from pydantic import Field
-from unlearning.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
@@ -45,7 +44,7 @@ def shift(model, retain_loader, forget_loader):
 """
 OWN = {
     "fade": {"file": "../mine/fade.py", "factor": 0.0},
-    "shift": {"name": "classic", "file": "../mine/shift.py", "function": "shift"},
+    "shift": {"file": "../mine/shift.py", "function": "shift"},
 }
 METHODS = {"none": {}, "retrain": {}, **OWN}
 #: For what is refused before anything runs.
@@ -108,7 +107,7 @@ def test_a_file_outside_the_tree_does_what_it_says_with_the_options_of_the_study
 
 def test_a_classic_function_is_called_for_every_model_with_its_own_samples(place):
     (forgotten,) = {int(Membership.read(path).forget[0].sum()) for path in place.find("splits/*/membership.npz")}
-    found = list(pairs(place, "classic"))
+    found = list(pairs(place, "shift"))
     assert len(found) == batches(place) > 0
     for before, after, _ in found:
         for name, weight in before.items():

@@ -5,8 +5,8 @@ import random
 import shutil
 
 import pytest
+from unlearning_audit.artifacts.files import read_json
 
-from unlearning.artifacts.files import read_json
 from workplace import TINY
 
 
@@ -58,7 +58,7 @@ def test_a_system_of_the_study_is_one_command_and_made_of_the_same_parts(finishe
 
 def test_a_protocol_may_be_called_like_a_stage(finished, tmp_path):
     place = finished.copy(tmp_path / "work")
-    shutil.copy(place.tree / "scripts/unlearning/protocols/swap.py", place.folder / "train.py")
+    shutil.copy(place.tree / "unlearning_audit/protocols/swap.py", place.folder / "train.py")
     own = {**TINY["defaults"]["protocol"], "name": "train", "file": "train.py"}
     place.write({**TINY, "defaults": {**TINY["defaults"], "protocol": own}})
     assert {"splits", "train", "report"} <= set(place.planned())

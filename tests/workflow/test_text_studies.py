@@ -8,9 +8,9 @@ import math
 import pytest
 import text_files
 import yaml
+from unlearning_audit.artifacts import rows
+from unlearning_audit.study.expand import override
 
-from unlearning.artifacts import tables as tables_of
-from unlearning.study.expand import override
 from workplace import ROOT, Workplace
 
 FAST = {"optimiser": "adamw", "lr": 0.01, "batch_size": 16}
@@ -85,16 +85,21 @@ def made(tree, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(made):
-    """(scenario, method, attack, metric, setting) → its row."""
-    names = ("scenario", "method", "attack", "metric", "setting")
-    rows = tables_of.read_rows(made[0] / "metrics.csv", tables_of.UNION_COLUMNS)
-    return {tuple(row[name] for name in names): row for row in rows}
+    """(scenario, method, attack, metric, role) → the row that is about nothing else; failures by their kind."""
+    numbers = {}
+    for record in rows.read_union(made[0] / "metrics.csv"):
+        row = record.row
+        if isinstance(row, rows.Failure):
+            numbers[record.scenario, record.method, "failed"] = row
+        elif row.place in ((), (("role", row.role),)):
+            numbers[record.scenario, record.method, row.attack, row.metric, row.role] = row
+    return numbers
 
 
-def near(row: dict, value: float) -> bool:
+def near(row: rows.Row, value: float) -> bool:
     """Whether an interval of twice the width holds a value: another processor trains other models, and one interval in
     twenty does not hold the truth."""
-    low, high = (row["value"] + 2 * (row[end] - row["value"]) for end in ("ci_low", "ci_high"))
+    low, high = (row.value + 2 * (end - row.value) for end in (row.ci_low, row.ci_high))
     return low <= value <= high
 
 
@@ -112,35 +117,35 @@ def test_every_table_and_the_report_are_there_and_nothing_failed(made, found):
 def test_ruli_finds_what_language_models_remember(found):
     for scenario in ("gpt2", "pythia"):
         auc = {method: found[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
-        assert auc["none"]["ci_low"] > 0.8
+        assert auc["none"].ci_low > 0.8
         assert near(auc["retrain"], 0.5)
-        assert found[scenario, "none", "", "privleak", ""]["ci_high"] < -50
+        assert found[scenario, "none", "", "privleak", ""].ci_high < -50
 
 
 def test_tofu_compares_with_retrained_models(found, made):
-    def of(method, metric, setting=""):
-        return found["forget10", method, "", metric, setting]
+    def of(method, metric, role=""):
+        return found["forget10", method, "", metric, role]
 
-    assert of("none", "exact_memorisation", "role=forget")["ci_low"] > 0.5
-    assert of("none", "rouge_recall", "role=forget")["value"] > of("retrain", "rouge_recall", "role=forget")["value"]
+    assert of("none", "exact_memorisation", "forget").ci_low > 0.5
+    assert of("none", "rouge_recall", "forget").value > of("retrain", "rouge_recall", "forget").value
     assert near(of("retrain", "privleak"), 0)
-    assert near(of("retrain", "nll_gap", "role=forget"), 0)
+    assert near(of("retrain", "nll_gap", "forget"), 0)
     for method in made[1]["scenarios"]["forget10"]["methods"]:
-        assert 0 < of(method, "forget_quality", "role=forget")["value"] <= 1
-        assert 0 <= of(method, "model_utility")["value"] < 1
-    refused = of("idk_dpo", "nll", "role=forget")["value"]
-    assert refused > of("none", "nll", "role=forget")["value"], "answers are less likely once refusals are taught"
+        assert 0 < of(method, "forget_quality", "forget").value <= 1
+        assert 0 <= of(method, "model_utility").value < 1
+    refused = of("idk_dpo", "nll", "forget").value
+    assert refused > of("none", "nll", "forget").value, "answers are less likely once refusals are taught"
 
 
 def test_muse_compares_with_retrained_models(found):
-    assert found["news", "none", "", "privleak", ""]["ci_high"] < -50
+    assert found["news", "none", "", "privleak", ""].ci_high < -50
     assert near(found["news", "retrain", "", "privleak", ""], 0)
-    assert found["news", "none", "", "exact_memorisation", "role=forget"]["ci_low"] > 0.5
+    assert found["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
 
 
 def test_the_swap_test_reads_sentences(found):
     methods = {key[1] for key in found if key[0] == "sst5"}
-    quality = {method: found["sst5", method, "paper", "q", ""] for method in methods}
-    assert quality["retrain"]["ci_high"] >= 0.9
-    assert quality["none"]["ci_high"] < quality["retrain"]["value"]
-    assert not [method for method, row in quality.items() if math.isnan(row["value"])]
+    quality = {method: found["sst5", method, "adaptive", "q", ""] for method in methods}
+    assert quality["retrain"].ci_high >= 0.9
+    assert quality["none"].ci_high < quality["retrain"].value
+    assert not [method for method, row in quality.items() if math.isnan(row.value)]

@@ -1,1 +1,0 @@
-"""The library of the workflow; importable because Snakemake puts scripts/ on the path."""

@@ -1,0 +1,147 @@
+"""How often verdicts are wrong in worlds that are not ours: logits of known truth through attacks and decision.
+
+Run: OMP_NUM_THREADS=1 python tests/benchmarks/verdict_worlds.py [--audits N] [--only WORLD] [--to FOLDER]
+
+Every audit is one of imported logits, scored and judged by the same functions as a study's; only files are left out.
+Truth is known because the audited models are drawn exactly as the retrained ones are (*distinguishable* is
+wrong), or keep what they were to forget (*equivalent* is wrong).
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "unit"))
+
+from unlearning_audit.adversary.external_case import ExternalCase  # noqa: E402
+from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
+from unlearning_audit.comparisons import verdicts  # noqa: E402
+from unlearning_audit.metrics import external  # noqa: E402
+from unlearning_audit.study.schema import Margins  # noqa: E402
+
+from held_answers import Held  # noqa: E402
+
+MARGINS = Margins().model_dump()
+OPTIONS = {"competition": {"groups": 8}, "ruli": {}, "one_run": {}}
+SAMPLES, CLASSES = 240, 4
+COLUMNS = (
+    "world", "audited", "retrained", "audits", "distinguishable", "equivalent", "nothing_to_find", "no_yardstick",
+    "none_found",
+)  # fmt: skip
+#: World → how its models answer; sizes are (audited, retrained).
+WORLDS = {
+    "class, shared difficulties": {"harder": 1.0, "shared": 1.0},
+    "class, heavy tails": {"harder": 1.0, "shared": 0.5, "tails": 2.5},
+    "class, models of unequal skill": {"harder": 0.5, "skill": 0.7},
+    "coins, heavy tails": {"harder": 0.0, "tails": 2.0, "design": "random"},
+    "coins, 10 to forget": {"harder": 0.0, "forgotten": 10, "design": "random"},
+    "coins, ties": {"harder": 0.0, "rounded": True, "design": "random"},
+    "class, 3 % remembered": {"harder": 0.5, "shared": 1.0, "remembered": 0.03},
+    "class, nothing remembered": {"harder": 0.5, "shared": 1.0, "remembered": 0.0},
+}
+FEW = (1, 3)
+#: Sizes of the first world; of the others a single audited model stands against three.
+SIZES = (FEW, (1, 1), (3, 1), (1, 10), (3, 3), (8, 20))
+
+
+def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, rounded=False) -> np.ndarray:
+    """Logits float32 [models, samples, classes]: the true class leads by how ``easy`` a sample is, float64 [samples],
+    by the model's own skill and by noise; forgotten samples that are remembered by ``shift`` [samples] more."""
+    shape = (models, len(y), CLASSES)
+    noise = rng.standard_t(tails, shape) if tails else rng.standard_normal(shape)
+    lead = easy + skill * rng.standard_normal((models, 1)) + shift
+    logits = noise
+    np.put_along_axis(
+        logits, np.broadcast_to(y[:, None], (models, len(y), 1)), (lead + noise[..., 0])[..., None], axis=-1
+    )
+    return (np.round(logits) if rounded else logits).astype(np.float32)
+
+
+def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remembered=1.0, forgotten=0, design="given",
+          **how) -> dict[str, ExternalCase]:  # fmt: skip
+    """One audit: the models of ``mine`` are drawn as those of ``retrain`` are, ``none`` remembers a share of the forget
+    set."""
+    y, count = rng.integers(CLASSES, size=SAMPLES), forgotten or 60
+    forget = np.zeros(SAMPLES, bool)
+    forget[rng.permutation(120)[:count]] = True
+    heldout = (np.arange(SAMPLES) < 120) & ~forget
+    easy = 1.0 + shared * rng.standard_normal(SAMPLES) - harder * forget + 2.0 * (~forget & ~heldout)
+    chosen = np.zeros(SAMPLES)
+    chosen[rng.permutation(np.flatnonzero(forget))[: round(remembered * count)]] = 6.0
+    made = {}
+    for name, models, shift in (
+        ("mine", audited, 0.0), ("none", audited, chosen), ("retrain", retrained, 0.0),
+        ("retrain_control", retrained, 0.0),
+    ):  # fmt: skip
+        logits = answers(rng, models, y, easy=easy, shift=shift, **how)
+        made[name] = case(logits, y, forget, heldout, design)
+    for name, one in made.items():
+        others = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
+        one.__dict__["others"] = {part: made[other] for part, other in others.items()}
+    return made
+
+
+def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> ExternalCase:
+    """A population in memory."""
+    models = len(logits)
+    masks = [np.tile(mask, (models, 1)) for mask in (~heldout, forget, heldout)]
+    nothing = np.zeros(models, np.int64)
+    member = Membership(*masks, np.arange(models), nothing, nothing, nothing > 0)
+    one = ExternalCase("", [], [], ["own"], None)
+    one.__dict__.update(
+        data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 1))), design=design,
+        membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, options=OPTIONS, seed=0,
+        answers=lambda files: Held(logits),
+    )  # fmt: skip
+    return one
+
+
+def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]:
+    """Method → its line of verdicts of one simulated audit."""
+    rng = np.random.default_rng([seed, audited, retrained, sum(map(ord, name))])
+    made = world(rng, audited, retrained, **WORLDS[name])
+    parts = {method: external.contributions(one, external.Options()) for method, one in made.items()}
+    lines = verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=seed).verdicts
+    return {line["method"]: line for line in lines}
+
+
+def cell(name: str, audited: int, retrained: int, audits: int) -> dict:
+    """One line of the table."""
+    rows = [audit(name, audited, retrained, seed) for seed in range(audits)]
+    own = [row["mine"]["verdict"] for row in rows]
+    share = {word: own.count(word) / audits for word in ("distinguishable", "equivalent", "nothing_to_find")}
+    share["distinguishable"] = np.mean([row["mine"]["p_holm"] <= 0.05 for row in rows])
+    if WORLDS[name].get("remembered", 1.0) < 1:  # a method that does nothing must not be equivalent
+        share["equivalent"] = np.mean([row["none"]["verdict"] == "equivalent" for row in rows])
+    found = np.mean([row["none"]["p_holm"] <= 0.05 for row in rows])
+    return {
+        "world": name, "audited": audited, "retrained": retrained, "audits": audits, **share,
+        "no_yardstick": own.count("no_yardstick") / audits, "none_found": found,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--audits", type=int, default=2000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
+    wanted = parser.parse_args()
+    path = wanted.to / "worlds.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for name in [name for name in WORLDS if wanted.only in name]:
+            for audited, retrained in SIZES if name == next(iter(WORLDS)) else (FEW,):
+                line = cell(name, audited, retrained, wanted.audits)
+                writer.writerow({key: round(x, 4) if isinstance(x, float) else x for key, x in line.items()})
+                file.flush()
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A page made by hand, for the tests of its text and for those in a browser."""
+
+from pathlib import Path
+
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.files import write_json, write_spec
+from unlearning_audit.artifacts.rows import write_union
+from unlearning_audit.comparisons.meta import evaluate
+from unlearning_audit.display import naming, style
+from unlearning_audit.display.figures import _meta, _resolution, _verdicts, quality
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import page
+from unlearning_audit.display.tables import cost, formats, grid, verdicts
+from unlearning_audit.display.tables import meta as worth
+from unlearning_audit.workflow import parameters
+
+from decision_cases import GOOD, made, written
+from decision_cases import rows as rows_of
+from display_cases import case, row, study
+
+ROOT = Path(__file__).resolve().parents[2]
+NASTY = "<img src=x onerror=alert(1)>&\"'\\1{{ 7*7 }}"
+
+
+def budgets(folder):
+    """What was compared at two privacy budgets: fisher is broken at one, inconclusive at the other."""
+    verdicts_on = {
+        "8": rows_of("fisher", "broken", 0.0, share=0.9, gap=0.4),
+        "inf": rows_of("fisher", "inconclusive", 0.03, p=0.2, share=0.7),
+    }
+    compared = []
+    for step, fisher in verdicts_on.items():
+        place = ("budget", f"epsilon={step}")
+        found = made(place, GOOD[0], GOOD[1], fisher)
+        compared.append(written(folder / f"judged-{step}", found, place))
+    return compared
+
+
+def render(folder):
+    """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names."""
+    cases, rows = study()
+    cases.append(case(NASTY, NASTY.lower()))
+    rows.append(row(cases[-1], "q", 0.5, 0.47, 0.53, "paper", note=NASTY))
+    for one in cases:
+        one |= {"metrics": f"results/metrics/{one['scenario']}/metrics.csv", "scores": ""}
+    write_union(folder / "metrics.csv", "s", rows)
+    nodes = []
+    for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
+        path = folder / stage / "x-0123456789" / "spec.json"
+        write_spec(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
+                          "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
+        nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
+    tables.write_rows(folder / "cost.csv", cost.rows(nodes), cost.COLUMNS)
+    wish = {"title": NASTY, "metric": "q", "scenarios": ["plain", NASTY], "columns": "scenario", "layout": "wide",
+            "attack": "", "where": {}, "footer": ["accuracy"], "published": None}  # fmt: skip
+    head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
+    table = {"name": "t1", "table": wish, "cases": cases[:7] + cases[-1:], "caption": ""}
+    figure = {"name": "f1", "figure": {"kind": "quality", "title": NASTY, "attack": ""}, "caption": NASTY,
+              "cases": cases[:7], "methods": [one["method"] for one in cases]}  # fmt: skip
+    numbers = Numbers(rows, cases)
+    files = {kind: folder / f"f1.{kind}" for kind in ("svg", "png")}
+    style.save(quality.draw(numbers.narrowed(cases[:7]), figure), **files)
+    for order in (head, table):
+        some = {kind: folder / f"{order['name']}.{kind}" for kind in ("csv", "md", "tex")}
+        formats.write(grid.sheets_of(numbers.narrowed(order["cases"]), order, ""), **some)
+        files |= {f"{order['name']}.{kind}": path for kind, path in some.items()}
+    some = {kind: folder / f"meta.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
+    found = evaluate(rows, naming.quantities().values())
+    formats.write(worth.sheets(found), **{kind: some[kind] for kind in ("csv", "md", "tex")})
+    style.save(_meta.draw(found), **{kind: some[kind] for kind in ("svg", "png")})
+    files |= {f"meta.{kind}": path for kind, path in some.items()}
+    judged = made(("plain", ""), *GOOD, rows_of("scrub", "distinguishable", 0.2, share=0.5))
+    for i, name in enumerate(("verdicts", "ranks", "resolution")):
+        some = {kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")}
+        sheet = (verdicts.verdicts, verdicts.ranks, verdicts.resolution)[i](judged, "s")
+        formats.write([sheet], **some)
+        files |= {f"{name}.{kind}": path for kind, path in some.items()}
+    for name, drawn in (("verdicts", _verdicts), ("resolution", _resolution)):
+        some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
+        style.save(drawn.draw(judged), **some)
+        files |= {f"{name}.{kind}": path for kind, path in some.items()}
+    compared = [written(folder / "judged", judged, ("plain", "")), *budgets(folder)]
+    comparison = {"study": NASTY, "comparisons": compared}
+    captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
+    scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
+                "attacks": {}, "recipe": {"lr": 0.1, "dp": None}}  # fmt: skip
+    scenarios = [scenario, {**scenario, "scenario": NASTY, "recipe": {"lr": 0.2}}]
+    order = {"study": NASTY, "verdicts": comparison, "command": "snakemake --cores 1", "seed": 3,
+             "bootstrap": 100, "scenarios": scenarios, "cases": cases, "headline": head,
+             "tables": [table], "figures": [figure], "captions": captions,
+             "edges": [["train", "unlearn"], ["train", "metrics"], ["unlearn", "metrics"]],
+             "cost": {"cases": [{**one, "specs": [nodes[1]["spec"]]} for one in cases]}}  # fmt: skip
+    counts = {"forgotten": 900, "forgotten_kept": 7, "forgotten_heldout": 0, "heldout": 900, "heldout_trained": 0}
+    doubled = {"data": {"duplicates": {"groups": 4, "train_test_pairs": 0}}, "splits": {"copies": counts}}
+    for name, spec in doubled.items():
+        write_json(folder / f"{name}.json", spec)
+    copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
+    order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
+    curve = {"attack": "kde/trained", "fpr": [0.1, 1.0], "tpr": [0.4, 1.0]}
+    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"scrub": curve}}})
+    text = page.render(
+        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
+        published="", resources=str(ROOT / "resources/page"),
+        specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
+    )  # fmt: skip
+    return text, files

@@ -1,0 +1,392 @@
+"""A pretended CUDA card on the processor: plain tensors whose storages are tagged as lying on the card.
+
+Numbers are real. Three things are checked that only a card would show: operands in two places, waits for the card
+(synchronisations), and what CUDA forbids while a stream is captured. A captured graph is the list of operations with
+the tensors they ran on; a replay runs these again, so that what Python does between them is not repeated, as on a card.
+What a capture leaves in fresh memory is NaN until the first replay.
+
+Not pretended: which kernels libraries choose, races between streams, memory of the card, autocast's own lists for CUDA.
+"""
+
+import collections
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+CUDA = torch.device("cuda", 0)
+LIBRARY = "/unlearning_audit/"
+
+#: Operations that wait for the card because their result, or its shape, is needed in main memory.
+WAITING = {
+    "aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::masked_select", "aten::is_nonzero",
+    "aten::unique_dim", "aten::_unique2", "aten::repeat_interleave.Tensor", "aten::bincount", "aten::allclose",
+}  # fmt: skip
+
+_device_of = torch.Tensor.device
+_tags: dict[int, StorageWeakRef] = {}
+
+
+class CaptureError(RuntimeError):
+    """An operation that is not permitted while a stream is being captured."""
+
+
+class PlaceError(RuntimeError):
+    """An operation on tensors of the card and of main memory."""
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor below torch.func's wrappers."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def on_card(tensor: torch.Tensor) -> bool:
+    """Whether the pretended card holds the tensor."""
+    try:
+        reference = _tags.get(_storage(_plain(tensor)))
+    except (RuntimeError, NotImplementedError):  # no storage, such as a sparse tensor
+        return False
+    return reference is not None and not reference.expired()
+
+
+def put(tensor: torch.Tensor) -> torch.Tensor:
+    """Tag the tensor's storage as lying on the card."""
+    storage = _plain(tensor).untyped_storage()
+    _tags[storage._cdata] = StorageWeakRef(storage)
+    return tensor
+
+
+def take(tensor: torch.Tensor) -> torch.Tensor:
+    """Remove the tag."""
+    _tags.pop(_storage(_plain(tensor)), None)
+    return tensor
+
+
+def tensors(values: Any) -> list[torch.Tensor]:
+    """All tensors in nested arguments."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
+def line() -> str:
+    """The line of the library that is running."""
+    frame = sys._getframe()
+    while frame is not None:
+        if LIBRARY in frame.f_code.co_filename:
+            return f"{frame.f_code.co_filename.rpartition(LIBRARY)[2]}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "elsewhere"
+
+
+class Card(TorchDispatchMode):
+    """``waits``: synchronisations by what waited and where; ``uploads``: copies from main memory, likewise.
+
+    ``graph``: the one that is being captured, or None. ``goal``: where the tensors that are made now belong, as Python
+    asked for it (True = on the card), or None where the operands decide.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: collections.Counter = collections.Counter()
+        self.uploads: collections.Counter = collections.Counter()
+        self.graph: Graph | None = None
+        self.goal: bool | None = None
+        self.previous = False
+
+    def wait(self, reason: str) -> None:
+        """Note a synchronisation. Raises CaptureError during a capture."""
+        self.waits[f"{reason} at {line()}"] += 1
+        self._refuse(reason)
+
+    def upload(self, reason: str = "a copy from main memory") -> None:
+        """Note a copy to the card. Raises CaptureError during a capture."""
+        self.uploads[f"{reason} at {line()}"] += 1
+        self._refuse(reason)
+
+    def _refuse(self, reason: str) -> None:
+        if self.graph is not None:
+            raise CaptureError(f"operation not permitted when stream is capturing: {reason} at {line()}")
+
+    def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        keywords, name = dict(keywords or {}), operation._schema.name
+        operands = tensors((arguments, keywords))
+        places = [on_card(tensor) for tensor in operands]
+        here = any(places)
+        goal = self._goal(name, operands, places, keywords)
+        if here:
+            self._check(name, arguments, keywords, operands, places)
+        recording = self.graph if here or goal else None
+        if recording is not None:
+            # The attention of networks without dropout carries the tag and draws nothing.
+            if torch.Tag.nondeterministic_seeded in operation.tags and "scaled_dot_product" not in name:
+                self._refuse(f"{name} draws random numbers")
+            recording.before(operation, arguments, keywords)
+        result = operation(*arguments, **keywords)
+        self.previous = here or goal
+        if goal:
+            for tensor in tensors(result):
+                put(tensor)
+        if recording is not None:
+            recording.after(operation, arguments, keywords, result)
+        return result
+
+    def _goal(self, name: str, operands: list, places: list[bool], keywords: dict) -> bool:
+        """Whether the result belongs on the card."""
+        here, device = any(places), keywords.get("device")
+        if name in ("aten::_to_copy", "aten::to"):
+            keywords.pop("device", None)  # `Route` has moved it already
+            return places[0]
+        if name == "aten::copy_":
+            if places[0] != places[1] and operands[1].numel():
+                self.wait("a copy to main memory") if places[1] else self.upload()
+            return places[0]
+        if self.goal is not None and not here:
+            if operands and self.goal:
+                self.upload()
+            return self.goal
+        if device is not None and self.goal is None:
+            return here if operands else self.previous  # made within an operation, where its operands are
+        if device is not None:
+            goal = torch.device(device).type == "cuda"
+            keywords["device"] = torch.device("cpu") if goal else device
+            return goal
+        return here
+
+    def _check(self, name: str, arguments: tuple, keywords: dict, operands: list, places: list[bool]) -> None:
+        """What only a card would refuse or wait for."""
+        indexed = "index" in name and len(arguments) > 1 and isinstance(arguments[1], (list, tuple))
+        if name in WAITING:
+            self.wait(name)
+        elif indexed and any(t.dtype in (torch.bool, torch.uint8) for t in tensors(arguments[1])):
+            self.wait("a boolean index")
+        if all(places) or name in ("aten::copy_", "aten::_to_copy", "aten::to"):
+            return
+        if indexed:
+            if not on_card(arguments[0]):
+                raise PlaceError(f"{name}: main memory is indexed by the card at {line()}")
+            if any(tensor.ndim and not on_card(tensor) for tensor in tensors((arguments[2:], keywords))):
+                raise PlaceError(f"{name}: operands in two places at {line()}")
+            for tensor in tensors(arguments[1]):
+                if not on_card(tensor):
+                    self.upload("an index from main memory")
+        elif any(tensor.ndim and not place for tensor, place in zip(operands, places, strict=True)):
+            raise PlaceError(f"{name}: operands in two places at {line()}")
+
+
+class Route(TorchFunctionMode):
+    """Answers Python's requests for the device cuda from main memory, and tags what they make."""
+
+    def __init__(self, card: Card) -> None:
+        super().__init__()
+        self.card = card
+
+    def __torch_function__(self, function, types, arguments=(), keywords=None):
+        keywords = dict(keywords or {})
+        if function in (torch.Tensor.to, torch.Tensor.cpu, torch.Tensor.cuda):
+            return self._moved(function, arguments, keywords)
+        if function is torch.Tensor.backward and len(arguments) == 1 and not keywords.get("create_graph"):
+            with self:  # torch's own asks for the device of a stream
+                loss = arguments[0]
+                torch.autograd.Variable._execution_engine.run_backward(
+                    (loss,), (torch.ones_like(loss),), bool(keywords.get("retain_graph")), False, (),
+                    allow_unreachable=True, accumulate_grad=True,
+                )  # fmt: skip
+            return None
+        device = keywords.get("device")
+        if device is None:
+            inner = tensors((arguments, keywords)) or getattr(function, "__name__", "") in ("run_backward", "grad")
+            return function(*arguments, **keywords) if inner else self._made(False, function, arguments, keywords)
+        goal = torch.device(device).type == "cuda"
+        if function is torch.as_tensor and isinstance(arguments[0], torch.Tensor) and on_card(arguments[0]) == goal:
+            keywords.pop("device")
+            return function(*arguments, **keywords)
+        made = self._made(goal, function, arguments, {**keywords, "device": "cpu"})
+        if goal and not on_card(made):
+            self.card.upload(f"a copy from main memory ({getattr(function, '__name__', function)})")
+            made = put(made.clone())
+        return made
+
+    def _made(self, goal: bool, function, arguments: tuple, keywords: dict):
+        before, self.card.goal = self.card.goal, goal
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            self.card.goal = before
+
+    def _moved(self, function, arguments: tuple, keywords: dict) -> torch.Tensor:
+        """``tensor.to(…)`` and its relatives."""
+        tensor, *rest = arguments
+        place, changes = on_card(tensor), {}
+        if function is not torch.Tensor.to:
+            goal = function is torch.Tensor.cuda
+        elif rest and isinstance(rest[0], torch.Tensor):
+            goal, changes = on_card(rest[0]), {"dtype": rest[0].dtype}
+        else:
+            known = {name: value for name, value in keywords.items() if name != "copy"}
+            device, dtype, _, layout = torch._C._nn._parse_to(*rest, **known)
+            goal = place if device is None else device.type == "cuda"
+            changes = {"dtype": dtype, "memory_format": layout}
+        if place and not goal:
+            self.card.wait(f"a copy to main memory {tuple(tensor.shape)}")
+        changes = {name: value for name, value in changes.items() if value is not None}
+        if changes:
+            tensor = torch.Tensor.to(tensor, **changes) if function is torch.Tensor.to else tensor
+        if place == goal:
+            return tensor
+        if goal:
+            self.card.upload()
+            return put(tensor.clone())
+        return take(tensor.clone())
+
+
+class Graph:
+    """A captured graph: ``operations`` with their arguments and results; ``fresh``: storages that the capture made;
+    ``saved``: storages that it writes, with what they held before, since a capture runs nothing."""
+
+    def __init__(self, *arguments, **keywords) -> None:
+        self.operations: list[tuple] = []
+        self.fresh: set[int] = set()
+        self.saved: dict[int, tuple] = {}
+
+    @staticmethod
+    def _written(operation) -> list[int]:
+        aliases = (argument.alias_info for argument in operation._schema.arguments)
+        return [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
+
+    def before(self, operation, arguments: tuple, keywords: dict) -> None:
+        for place in self._written(operation):
+            name = operation._schema.arguments[place].name
+            for tensor in tensors(arguments[place] if place < len(arguments) else keywords.get(name)):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.fresh and storage._cdata not in self.saved:
+                    self.saved[storage._cdata] = storage, storage.clone()
+
+    def after(self, operation, arguments: tuple, keywords: dict, result) -> None:
+        results, given = tensors(result), {_storage(tensor) for tensor in tensors((arguments, keywords))}
+        self.fresh |= {_storage(tensor) for tensor in results} - given
+        self.operations.append((operation, arguments, keywords, results, given))
+
+    def end(self) -> None:
+        """What a capture leaves behind: nothing was run, and fresh memory holds anything."""
+        for storage, before in self.saved.values():
+            storage.copy_(before)
+        for *_, results, _ in self.operations:
+            for tensor in results:
+                if _storage(tensor) in self.fresh and tensor.is_floating_point():
+                    tensor.detach().fill_(float("nan"))
+
+    @torch.no_grad()
+    def replay(self) -> None:
+        with torch._C._DisableTorchDispatch():
+            for operation, arguments, keywords, results, given in self.operations:
+                view = any(one.alias_info is not None and not one.alias_info.is_write
+                           for one in operation._schema.returns)  # fmt: skip
+                if view and not self._written(operation) and results and _storage(results[0]) in given:
+                    continue
+                again = tensors(operation(*arguments, **keywords))
+                for result, value in zip(results, again, strict=False):
+                    if _storage(result) not in given:
+                        result.detach().copy_(value)
+
+
+class Stream:
+    """A stream that is always ready."""
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+
+    def wait_stream(self, other: "Stream") -> None:
+        """Streams run one after the other here."""
+
+    def synchronize(self) -> None:
+        self.card.wait("Stream.synchronize")
+
+
+@contextlib.contextmanager
+def pretended() -> Iterator[Card]:
+    """The pretended card, with those parts of torch.cuda that the engine uses."""
+    card = Card()
+    kept: list[tuple[Any, str, Any]] = []
+
+    def patch(owner: Any, name: str, value: Any) -> None:
+        kept.append((owner, name, owner.__dict__.get(name, KeyError)))
+        setattr(owner, name, value)
+
+    streams = [Stream(card)]
+
+    @contextlib.contextmanager
+    def stream(chosen: Stream):
+        streams.append(chosen)
+        try:
+            yield
+        finally:
+            streams.pop()
+
+    @contextlib.contextmanager
+    def capture(graph: Graph, pool=None, stream=None, **keywords):
+        assert card.graph is None, "a capture within a capture"
+        card.graph = graph
+        try:
+            yield
+        finally:
+            card.graph = None
+        graph.end()
+
+    import torch._dynamo  # names torch.Generator in annotations, so it comes before that is replaced
+
+    class Generator(torch.Generator):
+        def __new__(cls, device="cpu"):
+            return super().__new__(cls, "cpu")
+
+    to_numpy, autocast = torch.Tensor.numpy, torch.autocast
+
+    def numpy(self, *arguments, **keywords):
+        if on_card(self):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+        return to_numpy(self, *arguments, **keywords)
+
+    patch(torch.Tensor, "device", property(lambda self: CUDA if on_card(self) else _device_of.__get__(self)))
+    patch(torch.Tensor, "is_cuda", property(on_card))
+    patch(torch.Tensor, "numpy", numpy)
+    patch(torch, "Generator", Generator)
+    patch(
+        torch,
+        "autocast",
+        lambda device_type, *a, **k: autocast("cpu" if device_type == "cuda" else device_type, *a, **k),
+    )
+    for name, value in {
+        "_lazy_init": lambda: None,
+        "Stream": lambda *arguments: Stream(card),
+        "stream": stream,
+        "current_stream": lambda *arguments: streams[-1],
+        "CUDAGraph": Graph,
+        "graph": capture,
+        "is_current_stream_capturing": lambda: card.graph is not None,
+        "synchronize": lambda *arguments: card.wait("torch.cuda.synchronize"),
+        "empty_cache": lambda: None,
+        "mem_get_info": lambda *arguments: (1 << 33, 1 << 34),
+        "max_memory_allocated": lambda *arguments: 0,
+        "memory_allocated": lambda *arguments: 0,
+        "reset_peak_memory_stats": lambda *arguments: None,
+    }.items():
+        patch(torch.cuda, name, value)
+    try:
+        with card, Route(card):
+            yield card
+    finally:
+        for owner, name, value in reversed(kept):
+            if value is KeyError:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)

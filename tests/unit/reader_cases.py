@@ -1,0 +1,115 @@
+"""Result files of other people's tools, written in their true formats from models of known answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+SAMPLES = 60
+
+
+def entry(values: np.ndarray, key: str = "score", aggregate: float | None = None, **more: list) -> dict:
+    """One metric of an OpenUnlearning log."""
+    rows = {str(i): {key: float(v), **{k: w[i] for k, w in more.items()}} for i, v in enumerate(values)}
+    return {"agg_value": float(np.mean(values)) if aggregate is None else aggregate, "value_by_index": rows}
+
+
+def attack(member: np.ndarray, other: np.ndarray) -> dict:
+    """One attack of an OpenUnlearning log: loss-like scores of both sides."""
+    value = float(roc_auc_score([0] * len(member) + [1] * len(other), [*member, *other]))
+    return {"forget": entry(member), "holdout": entry(other), "auc": value, "agg_value": value}
+
+
+def openunlearning(seed: int, memory: float, samples: int = SAMPLES, name: str = "q") -> dict:
+    """A log of a model that remembers what it was to forget by ``memory`` standard deviations of the loss."""
+    rng = np.random.default_rng(seed)
+    loss = rng.normal(3, 1, samples) - memory
+    holdout = np.random.default_rng(99).normal(2.5, 1, samples)
+    chance = np.exp(-np.clip(loss, 0.01, None))
+    texts = [f"answer {name} {i}" for i in range(samples)]
+    wrong, right = rng.uniform(2, 3, samples), np.clip(loss, 0.01, None)
+    ratio = np.exp(right - wrong)
+    log = {
+        "forget_Q_A_Prob": entry(chance, "prob", avg_loss=(-np.log(chance)).tolist()),
+        "forget_Q_A_ROUGE": entry(chance**0.5, "rougeL_recall", ground_truth=texts, generation=texts),
+        "forget_truth_ratio": entry(ratio, aggregate=float(np.minimum(ratio, 1 / (ratio + 1e-10)).mean())),
+        "exact_memorization": entry(chance),
+        "mia_loss": attack(loss, holdout),
+        "mia_min_k": attack(loss + rng.normal(0, 0.1, samples), holdout),
+        "forget_quality": {"agg_value": None},
+    }
+    kept = rng.uniform(0.7, 0.9, samples)
+    for part in ("retain", "ra", "wf"):
+        probability = "Q_A_Prob" if part == "retain" else "Q_A_Prob_normalised"
+        log[f"{part}_{probability}"] = entry(kept, "prob")
+        log[f"{part}_Q_A_ROUGE"] = entry(kept, "rougeL_recall", ground_truth=[f"{part} {i}" for i in range(samples)])
+        log[f"{part}_Truth_Ratio"] = entry(1 - kept, aggregate=float(kept.mean()))
+    means = [value["agg_value"] for key, value in log.items() if key.split("_")[0] in ("retain", "ra", "wf")]
+    log["model_utility"] = {"agg_value": float(stats.hmean(means))}
+    return log
+
+
+def write_log(path: Path, log: dict, summary: bool = True) -> Path:
+    """The log as its tool writes it, with its summary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(dict(sorted(log.items())), indent=4))
+    if summary:
+        short = {name: value["agg_value"] for name, value in log.items() if value["agg_value"] is not None}
+        path.with_name(path.name.replace("EVAL", "SUMMARY")).write_text(json.dumps(short, indent=4))
+    return path
+
+
+def against(log: dict, retrained: dict) -> dict:
+    """The log with what its tool computes from that of a retrained model."""
+    ratios = [
+        [row["score"] for row in one["forget_truth_ratio"]["value_by_index"].values()] for one in (log, retrained)
+    ]
+    own, other = 1 - log["mia_min_k"]["agg_value"], 1 - retrained["mia_min_k"]["agg_value"]
+    return log | {
+        "forget_quality": {"agg_value": float(stats.ks_2samp(*ratios).pvalue)},
+        "privleak": {"agg_value": (own - other) / (other + 1e-10) * 100},
+    }
+
+
+def tofu(seed: int, memory: float, samples: int = SAMPLES) -> dict:
+    """An aggregated log of TOFU's own code."""
+    rng = np.random.default_rng(seed)
+
+    def split(count: int, shift: float, name: str) -> dict:
+        tokens = rng.integers(5, 30, count)
+        loss = np.clip(rng.normal(2.5, 0.8, count) - shift, 0.02, None)
+        right, wrong = loss + 0.1, rng.uniform(2, 3, (count, 3))
+        columns = {
+            "avg_gt_loss": loss, "gt_loss": loss * tokens, "num_token_gt": tokens, "avg_paraphrased_loss": right,
+            "average_perturb_loss": wrong, "truth_ratio": np.exp(right - wrong.mean(1)),
+            "rougeL_recall": rng.uniform(0, 1, count),
+        }  # fmt: skip
+        rows = {key: {str(i): value.tolist() for i, value in enumerate(many)} for key, many in columns.items()}
+        rows["generated_text"] = {str(i): [f"Q {name} {i}", "said", f"A {name} {i}"] for i in range(count)}
+        if "real" in name:
+            likely = np.exp(-loss)
+            share = likely / (likely + np.exp(-wrong).sum(1))
+            rows["normalized_gt_loss"] = {str(i): float(-np.log(one)) for i, one in enumerate(share)}
+        return rows
+
+    return {
+        "eval_log.json": split(samples, 2.0, "retain"),
+        "eval_real_author_wo_options.json": split(30, 0.5, "real_author"),
+        "eval_real_world_wo_options.json": split(30, 0.5, "real_world"),
+        "eval_log_forget.json": split(samples, memory, "forget"),
+    }
+
+
+def tree(root: Path, steps: tuple[int, ...] = (), architecture: str = "Tiny-1B") -> Path:
+    """Logs of a model before unlearning, of one retrained without its forget set, and of checkpoints of NPO."""
+    retrained = openunlearning(2, 0.0)
+    write_log(root / f"saves/eval/tofu_{architecture}_retain90/TOFU_EVAL.json", retrained)
+    full = against(openunlearning(1, 2.5), retrained)
+    write_log(root / f"saves/eval/tofu_{architecture}_full/evals_forget10/TOFU_EVAL.json", full)
+    for step in steps:
+        log = against(openunlearning(10 + step, 2.5 / (1 + step / 10)), retrained)
+        folder = root / f"saves/unlearn/tofu_{architecture}_forget10_NPO/checkpoint-{step}/evals"
+        write_log(folder / "TOFU_EVAL.json", log)
+    return root

@@ -1,0 +1,12 @@
+"""Rows by what they are about."""
+
+from unlearning_audit.artifacts.rows import Row
+
+ORDER = ("rule", "models", "request", "pair", "role", "target", "model", "rate", "step", "confidence")
+
+
+def about(row: Row) -> str:
+    """What a row is about in one text, "pair=0;role=forget": a key for dictionaries of expected rows."""
+    fields = dict(row.place)
+    return ";".join(f"{name}={fields[name]:g}" if isinstance(fields[name], float) else f"{name}={fields[name]}"
+                    for name in ORDER if name in fields)  # fmt: skip

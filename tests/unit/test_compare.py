@@ -1,0 +1,103 @@
+"""Studies side by side: which verdicts differ, through which stage, and whether methods rank alike."""
+
+import math
+
+import pytest
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.artifacts.files import ArtifactError, seal, write_json, write_spec
+from unlearning_audit.command import main
+from unlearning_audit.display.page import compare
+
+from decision_cases import rows
+
+NASTY = "<img src=x>&\\1"
+
+
+def finished(folder, methods, *, lr=0.1, margin=0.05, key=""):
+    """A finished study: method → (verdict, distance); trained with ``lr``, judged with ``margin``."""
+    lines = [rows(name, verdict, distance)[0] for name, (verdict, distance) in methods.items()]
+    records = [{"study": folder.name, "scenario": "main", "setting": "", **line} for line in lines]
+    (folder / "tables").mkdir(parents=True)
+    table = folder / "tables/verdicts.csv"
+    tables.write_rows(table, records, ("study", "scenario", "setting", *files.VERDICTS))
+    seal(table)
+    train, judged = f"train-{lr}{key}", f"judged-{lr}-{margin}{key}"
+    for node, settings in ((f"train/{train}", {"recipe": {"lr": lr}}), (f"comparisons/{judged}", {"margin": margin})):
+        write_spec(folder.parent / node / "spec.json", {"settings": settings})
+    nodes = {f"main||{name}": [["train", train], ["comparisons", judged]] for name in methods}
+    write_json(folder / "summary.json", {"nodes": nodes})
+    seal(folder / "summary.json")
+    return compare.read(folder)
+
+
+METHODS = {"a": ("distinguishable", 0.3), "b": ("distinguishable", 0.2), "c": ("equivalent", 0.01)}
+
+
+def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
+    one = finished(tmp_path / "one", METHODS)
+    other = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
+    compared = compare.compare([one, other])
+    assert (compared.share, [change.label for change in compared.changes]) == (3, ["c in main"])
+    (change,) = compared.changes
+    assert change.words == ["● equivalent", "? inconclusive"]
+    assert change.why == "train otherwise: recipe.lr: 0.1 → 0.2"
+    assert compare.headline(compared) == "Of 3 verdicts that at least two of these studies share, 1 differs."
+
+
+def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):
+    one = finished(tmp_path / "one", METHODS)
+    other = finished(tmp_path / "two", METHODS | {"c": ("distinguishable", 0.01)}, margin=0.005)
+    assert (
+        compare.compare([one, other]).changes[0].why
+        == "judged otherwise; the models are the same: margin: 0.05 → 0.005"
+    )
+
+
+def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_path):
+    one = finished(tmp_path / "here/one", METHODS)
+    same = finished(tmp_path / "there/one", METHODS | {"a": ("broken", 0.3)})
+    compared = compare.compare([one, same])
+    assert compared.names == [str(one.folder), str(same.folder)]
+    assert compared.changes[0].why.startswith("all keys are equal")
+    other = finished(tmp_path / "else/two", METHODS | {"a": ("broken", 0.3)}, lr=0.3)
+    (tmp_path / "else/train/train-0.3/spec.json").unlink()
+    assert "are not there to be compared" in compare.compare([one, other]).changes[0].why
+
+
+def test_ranks_agree_as_kendalls_tau_says(tmp_path):
+    one = finished(tmp_path / "one", METHODS)
+    other = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
+    alone = finished(tmp_path / "three", {"a": ("distinguishable", 0.3)})
+    compared = compare.compare([one, other, alone])
+    assert compared.agreement[0][0] == (1.0, 1)
+    assert compared.agreement[0][1] == (pytest.approx(1 / 3), 1)
+    assert math.isnan(compared.agreement[0][2][0])
+
+
+def test_the_command_prints_what_differs_and_writes_one_page(tmp_path, capsys, monkeypatch):
+    finished(tmp_path / "one", METHODS)
+    finished(tmp_path / "two", METHODS | {NASTY: ("broken", 0.2), "c": ("inconclusive", 0.04)}, lr=0.2)
+    finished(tmp_path / "three", METHODS | {NASTY: ("distinguishable", 0.2)})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "one", "two", "three"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert "Of 4 verdicts that at least two of these studies share, 2 differ." in said
+    assert "Kendall's τ 1.00, mean of 1 scenario." in said
+    page = (tmp_path / "compare.html").read_text()
+    assert "<img" not in page
+    assert "&lt;img src=x&gt;&amp;\\1 in main" in page
+    assert "train otherwise" in page
+
+
+def test_a_folder_without_a_study_and_one_alone_end_in_a_sentence(tmp_path, capsys):
+    with pytest.raises(ArtifactError, match=r"verdicts\.csv: this file is missing; give the folder"):
+        compare.read(tmp_path)
+    with pytest.raises(SystemExit, match="give at least two folders"):
+        main(["compare", str(tmp_path)])
+    finished(tmp_path / "one", METHODS)
+    (tmp_path / "one/tables/verdicts.csv").write_text("x\n")
+    with pytest.raises(SystemExit, match=r"verdicts\.csv: this file is not as it was made"):
+        main(["compare", str(tmp_path / "one"), str(tmp_path / "one")])

@@ -1,0 +1,98 @@
+"""Tables by the names of their columns: numbers standardised, categories encoded, and what cannot be read told."""
+
+import numpy as np
+import pandas
+import pytest
+from unlearning_audit.data import table
+
+ROWS = 40
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    return pandas.DataFrame(
+        {
+            "age": rng.integers(20, 80, ROWS), "income": rng.normal(3e4, 1e4, ROWS),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], ROWS), "member": rng.random(ROWS) < 0.5,
+            "zone": rng.choice([3, 7], ROWS), "part": ["train"] * 30 + ["test"] * 10,
+            "sex": rng.choice(["f", "m"], ROWS), "outcome": rng.choice(["no", "yes"], ROWS),
+        }
+    )  # fmt: skip
+
+
+def loaded(frame, tmp_path, suffix=".csv", **options):
+    path = tmp_path / f"mine{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    chosen = {"label": "outcome", "test": "part", "categories": ["zone"], **options}
+    return table.load(table.Options(path=path.name, **chosen), tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_numbers_are_standardised_on_training_rows_and_categories_encoded(frame, tmp_path, suffix):
+    source = loaded(frame, tmp_path, suffix, group="sex")
+    assert source.x.shape == (ROWS, 2 + 3 + 2 + 2)
+    train = source.part == 0
+    assert train.sum() == 30
+    for i, name in enumerate(("age", "income")):
+        known = frame[name][:30]
+        expected = (frame[name] - known.mean()) / known.std(ddof=0)
+        np.testing.assert_allclose(source.x[:, i], expected, rtol=1e-5)
+    np.testing.assert_array_equal(source.x[:, 2:5], pandas.get_dummies(frame["city"]).to_numpy(np.float32))
+    np.testing.assert_array_equal(source.x[:, 5:7].argmax(1), frame["member"].to_numpy(int))
+    np.testing.assert_array_equal(source.x[:, 7:].argmax(1), (frame["zone"] == 7).to_numpy(int))
+    np.testing.assert_array_equal(source.y, (frame["outcome"] == "yes").to_numpy(int))
+    np.testing.assert_array_equal(source.group, np.where(train, 0, 1 + (frame["sex"] == "m")))
+
+
+def test_columns_are_chosen_and_left_as_they_are(frame, tmp_path):
+    source = loaded(frame, tmp_path, columns=["income", "age"], standardise=False, categories=[])
+    np.testing.assert_allclose(source.x, frame[["income", "age"]].to_numpy(np.float32), rtol=1e-6)
+
+
+def test_a_constant_column_is_no_division_by_zero(frame, tmp_path):
+    source = loaded(frame.assign(age=5), tmp_path, columns=["age"], categories=[])
+    assert (source.x == 0).all()
+
+
+def test_missing_values_are_replaced_if_asked(frame, tmp_path):
+    frame = frame.astype({"age": float})
+    frame.loc[3, "age"] = np.nan
+    frame.loc[4, "city"] = None
+    source = loaded(frame, tmp_path, missing="mean", columns=["age", "city"], categories=[])
+    assert abs(source.x[3, 0]) < 1e-6
+    assert source.x.shape[1] == 1 + 4
+    assert source.x[4, 1:].tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "sentence"),
+    [
+        ({}, {"label": "outcom"}, "there is no column 'outcom', did you mean 'outcome'?"),
+        ({}, {"columns": ["age", "outcome"]}, "columns: 'outcome' is the label; models must not read it"),
+        ({"age": np.nan}, {}, "column 'age' has no finite value in 40 rows; clean them, or set missing to mean"),
+        ({"age": np.nan}, {"missing": "mean"}, "column 'age' has no value in any row for training; leave it out"),
+        ({"city": None}, {}, "column 'city' has no finite value in 40 rows"),
+        ({"outcome": [None] + ["no"] * 39}, {}, "column 'outcome' has no value in 1 rows"),
+        ({"name": [f"n{i}" for i in range(ROWS)]}, {"most": 20}, "column 'name' has 40 different values, more than"),
+        ({"part": "maybe"}, {}, "column 'part' holds 'maybe'; it must tell train (or 0) from test (or 1)"),
+        ({"part": "test"}, {}, "column 'part' leaves no row for training"),
+        ({}, {"suffix": ".xlsx"}, "a file of the kind '.xlsx' is not read; save the table as .csv, .tsv, .parquet"),
+    ],
+)
+def test_what_cannot_be_read_is_told(frame, tmp_path, change, options, sentence):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
+        loaded(frame.assign(**change), tmp_path, **options)
+    assert sentence in str(error.value)
+    assert "mine." in str(error.value)
+
+
+def test_a_file_that_is_no_table_is_told(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"not one")
+    (tmp_path / "mine.csv").write_bytes(bytes(range(256)))
+    for name in ("mine.parquet", "mine.csv", "none.csv"):
+        with pytest.raises(ValueError, match=rf"{name}: it cannot be read as \.\w+: "):
+            table.load(table.Options(path=name, label="y"), tmp_path)

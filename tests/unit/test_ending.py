@@ -1,0 +1,99 @@
+"""A run ends in at most twenty lines that fit the terminal and say what they leave out."""
+
+import io
+import logging
+
+import pytest
+from unlearning_audit.artifacts.files import seal, write_json
+from unlearning_audit.display import ending
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.workflow import terminal
+
+from decision_cases import GOOD, made, rows
+from display_cases import case
+
+
+def summary(methods=1, scenarios=1, failures=()):
+    """Of a study whose methods are all distinguishable, with 22 % closed, and broken at the second step of an axis."""
+    names = [f"method_{i}" for i in range(methods)]
+    found, cases = Decisions(), []
+    for i in range(scenarios):
+        some = [rows(name, "distinguishable", 0.2, share=0.22) for name in names]
+        found.verdicts |= (one := made((f"scenario_{i}", ""), *GOOD, *some)).verdicts
+        found.distances |= one.distances
+        cases += [case(f"scenario_{i}", name) for name in ("none", "retrain", "retrain_control", *names)]
+    for step, verdict in (("1", "distinguishable"), ("2", "broken")):
+        place = ("budget", f"epsilon={step}")
+        found.verdicts |= (one := made(place, *GOOD, rows(names[0], verdict, 0.1, share=0.5, gap=0.3))).verdicts
+        found.distances |= one.distances
+        cases += [case("budget", name, {"epsilon": step}) for name in ("none", "retrain", "retrain_control", names[0])]
+    return ending.summary(Numbers([], cases), found, "mine", failures)
+
+
+def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
+    assert ending.text(summary(), "results/mine/report.html").splitlines() == [
+        "Study mine: Of 3 verdicts, 2 distinguishable and 1 broken; no method is equivalent wherever it was",
+        "tried.",
+        "          scenario 0  budget",
+        "controls  ✓           ✓",
+        "method 0  ◐ 22 %      ◐✖",
+        "◐ distinguishable, ✖ broken, % closed",
+        "Report: results/mine/report.html",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("failures", [0, 3, 40])
+def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
+    shown = summary(methods=60, scenarios=40, failures=["x"] * failures)
+    lines = ending.text(shown, "results/mine/report.html", width).splitlines()
+    assert max(map(len, lines)) <= width
+    spoken = min(failures, ending.FAILURES) + 2 if failures else 0
+    assert len(lines) + spoken <= ending.LINES
+    assert lines[-2].startswith("Not shown here: ")
+    rows_shown = sum(line.startswith("method") for line in lines)
+    assert f"{60 - rows_shown} more methods" in lines[-2]
+
+
+def test_a_study_without_comparisons_says_so():
+    empty = ending.summary(Numbers([], []), Decisions(), "mine", [])
+    assert "nothing was compared with retraining" in ending.text(empty, "report.html")
+
+
+def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):
+    stream = io.StringIO()
+    ending.show("mine", tmp_path, stream)
+    assert stream.getvalue() == ""
+    (tmp_path / "mine").mkdir()
+    write_json(tmp_path / "mine/summary.json", summary())
+    seal(tmp_path / "mine/summary.json")
+    ending.show("mine", tmp_path, stream)
+    assert f"Report: {tmp_path / 'mine/report.html'}" in stream.getvalue()
+    (tmp_path / "mine/summary.json").write_text("{}")
+    changed = io.StringIO()
+    ending.show("mine", tmp_path, changed)
+    assert "summary.json: this file is not as it was made" in changed.getvalue()
+    changed.close()
+    ending.show("mine", tmp_path, changed)  # nobody listens
+
+
+def record(text, level=logging.INFO):
+    return logging.LogRecord("snakemake", level, "", 0, text, (), None)
+
+
+def test_snakemake_says_nothing_of_the_job_that_lists_failures_and_of_other_errors_all():
+    told = terminal.Filter(brief=False)
+    last = record("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR)
+    assert told.filter(last)
+    assert told.filter(record("RuleException:\nCommand 'x/tmp1.train.py' returned 1", logging.ERROR))
+    assert not told.filter(record("RuleException:\nCommand 'x/tmp1.failures.py' returned 1", logging.ERROR))
+    assert not told.filter(last)
+    assert told.filter(record("Building DAG of jobs..."))
+
+
+def test_the_command_hears_errors_and_that_there_is_nothing_to_do():
+    brief = terminal.Filter(brief=True)
+    assert not brief.filter(record("Building DAG of jobs..."))
+    assert brief.filter(record("Nothing to be done (all requested files are present and up to date)."))
+    assert brief.filter(record("LockException: Directory cannot be locked.", logging.ERROR))

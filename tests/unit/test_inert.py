@@ -1,0 +1,69 @@
+"""What comes from strangers runs nothing where it is shown: formulas in cells, scripts in drawings, pipes for files."""
+
+import os
+
+import pytest
+from unlearning_audit.artifacts import rows
+from unlearning_audit.artifacts.files import ArtifactError, read_arrays, read_json
+from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.display.page import embed
+from unlearning_audit.study.configfile import load
+from unlearning_audit.study.messages import StudyError
+
+TEXTS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\tx", "'=x", "it's", "'quoted'", "plain")
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="10pt" height="5pt">'
+    "{}</svg>"
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_cells_are_no_formulas_and_come_back_as_they_were(tmp_path, text):
+    path = tmp_path / "metrics.csv"
+    written = [Row("q", value=-0.5, note=text, attack=text), Failure("method", text, text, "a.py", 3, text)]
+    rows.write(path, written)
+    assert rows.read(path) == written
+    content = path.read_text()
+    assert ",-0.5," in content  # numbers stay numbers
+    for mark in "=+-@":
+        assert f",{mark}{text[1:]}" not in content
+        assert f',"{mark}{text[1:]}' not in content
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<script>alert(1)</script>",
+        "<g><SCRIPT>alert(1)</SCRIPT></g>",
+        '<rect onload="alert(1)"/>',
+        '<a xlink:href="javascript:alert(1)"><text>x</text></a>',
+        '<use href="https://example.org/x.svg#a"/>',
+        "<foreignObject><b>x</b></foreignObject>",
+        '<image xlink:href="data:image/svg+xml;base64,AAAA"/>',
+    ],
+)
+def test_drawings_that_run_something_are_refused(tmp_path, inside):
+    path = tmp_path / "figure.svg"
+    path.write_text(SVG.format(inside))
+    with pytest.raises(ArtifactError, match=r"figure\.svg: this drawing holds \w+, which could run code"):
+        embed.drawing(path, "x")
+
+
+def test_ordinary_drawings_are_shown(tmp_path):
+    path = tmp_path / "figure.svg"
+    path.write_text(SVG.format('<defs><clipPath id="a"/></defs><g><use xlink:href="#a"/><text>on = 1</text></g>'))
+    assert embed.drawing(path, r"a\b \1 \g<0>").startswith('<svg class="figure"')
+    assert r'aria-label="a\b \1 \g<0>"' in embed.drawing(path, r"a\b \1 \g<0>")
+
+
+def test_pipes_and_devices_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    for read, name in ((read_json, "zero.json"), (read_arrays, "pipe.npz")):
+        with pytest.raises(ArtifactError, match=f"{name}: this is no file; delete it and run again"):
+            read(tmp_path / name)
+    os.mkfifo(tmp_path / "spec.json")
+    with pytest.raises(ArtifactError, match=r"spec\.json: this is no file; delete it and run again"):
+        read_json(tmp_path / "spec.json")
+    with pytest.raises(StudyError, match="is no file; give one that holds a study"):
+        load([str(tmp_path / "pipe.npz")])

@@ -1,0 +1,77 @@
+"""Models that were mixed are told from models that are only near each other."""
+
+import numpy as np
+import pytest
+from unlearning_audit.adversary import likeness
+
+
+def world(seed, models=6, samples=80, classes=4, common=1.0, own=0.5):
+    """Logits of models that share what they learned, and differ by their seeds."""
+    rng = np.random.default_rng(seed)
+    return common * rng.normal(size=(1, samples, classes)) + own * rng.normal(size=(models, samples, classes))
+
+
+def pairs(before, after, kind):
+    return [(i, j) for what, i, j in likeness.mixed(before, after) if what == kind]
+
+
+def test_distances_are_those_written_out():
+    one, other = world(0, 2), world(1, 3)
+    middle = [logits - logits.mean(-1, keepdims=True) for logits in (one, other)]
+    for i in range(2):
+        spread = np.sqrt(np.mean([np.var(middle[0][i][:, c]) for c in range(4)]))
+        for j in range(3):
+            wanted = np.sqrt(np.mean((middle[0][i] - middle[1][j]) ** 2)) / spread
+            np.testing.assert_allclose(likeness.apart(one, other)[i, j], wanted)
+
+
+def test_what_softmax_does_not_see_and_what_scales_all_changes_nothing():
+    one = world(0)
+    moved = 3.0 * one + np.random.default_rng(1).normal(size=(6, 80, 1))
+    np.testing.assert_allclose(likeness.apart(moved, moved), likeness.apart(one, one))
+
+
+@pytest.mark.parametrize("own", [1.0, 0.1, 0.001])
+def test_mixed_models_are_found_however_near_models_are(own):
+    before = world(0, own=own)
+    first, mean = np.repeat(before[:1], 6, axis=0), np.repeat(before.mean(0, keepdims=True), 6, axis=0)
+    every = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    assert pairs(before, first, "alike") == every
+    assert pairs(before, mean, "alike") == every
+    assert pairs(before, np.roll(before, 1, axis=0), "was") == [(i, (i - 1) % 6) for i in range(6)]
+    some = before.copy()
+    some[4] = some[2]
+    assert pairs(before, some, "alike") == [(2, 4)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_models_that_were_not_mixed_are_none(seed):
+    """Untouched, scaled, retrained, moved towards each other by half, and all saying the same of every sample."""
+    before, rng = world(seed, own=0.2), np.random.default_rng(seed)
+    constant = np.tile(rng.normal(size=(6, 1, 4)), (1, 80, 1))
+    same = np.tile(rng.normal(size=(1, 1, 4)), (6, 80, 1))
+    half = (before + before.mean(0)) / 2
+    for after in (before, 1e-3 * before, world(seed + 1, own=0.2), half, constant, same, np.zeros_like(before)):
+        assert list(likeness.mixed(before, after)) == []
+
+
+def test_copies_of_one_model_before_and_after_are_no_mixture():
+    before = np.repeat(world(0, 1), 4, axis=0)
+    assert list(likeness.mixed(before, before)) == []
+    assert list(likeness.mixed(before, 2 * before)) == []
+
+
+def test_twins_are_found_through_a_little_noise_and_constants():
+    one = world(0)
+    noisy = one + 1e-6 * np.random.default_rng(1).normal(size=one.shape)
+    assert list(likeness.twins(one)) == []
+    assert list(likeness.twins(one, noisy)) == [(i, i) for i in range(6)]
+    assert list(likeness.twins(np.concatenate([one, noisy[:2] + 1e-3]))) == [(0, 6), (1, 7)]
+
+
+def test_samples_are_spread_over_all():
+    rows = np.arange(10, 1010)
+    chosen = likeness.evenly(rows)
+    assert (len(chosen), chosen[0], chosen[-1]) == (256, 10, 1009)
+    np.testing.assert_array_equal(likeness.evenly(rows[:5]), rows[:5])
+    assert len(likeness.evenly(rows[:0])) == 0

@@ -1,0 +1,136 @@
+"""Published code of ten authors runs as it is: what its functions are called with, and what comes out of them."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from unlearning_audit.methods._published import OnProcessor, neighbours
+from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
+
+from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
+from published_methods import PUBLISHED, written
+
+torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_code_runs_as_it_is_and_depends_on_the_model_s_seed_alone(tmp_path, name):
+    fields = written(tmp_path, name)
+    bank = trained(seeds=SEEDS[:3])
+    before, path = set(sys.modules), list(sys.path)
+    after = unlearned(bank, "classic", **fields)
+    assert largest_gap(after, bank) > 1e-4
+    assert all(value.isfinite().all() for value in state(after).values())
+    assert same(unlearned(part(bank, [2, 0]), "classic", **fields), after, slots_b=[2, 0])
+    assert sys.path == path
+    assert not {module for module in set(sys.modules) - before if module in ("ssd", "opts", "utils", "unlearn")}
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("net", "model"), ("student", "model"), ("retain", "retain_loader"), ("train_forget_loader", "forget_loader"),
+        ("retain_train_dl", "retain_loader"), ("retain_valid_dl", "val_loader"), ("forget_valid_dl", "forget_loader"),
+        ("valid_dl", "val_loader"), ("test_loader", "val_loader"), ("test", "val_loader"), ("remain_dataset",
+        "retain_data"), ("full_train_dl", "train_loader"), ("trainset", "train_data"), ("unlearn_data", "forget_data"),
+        ("device_", "device"), ("num_classes", "num_classes"), ("model_t", "original"), ("args", "args"),
+        ("alpha", None), ("forget_class", None), ("train_epochs", None), ("unlearn_lr", None), ("allowed", None),
+        ("dataset_name", None), ("retain_weight", None),
+    ],
+)  # fmt: skip
+def test_parameters_are_known_by_their_names(name, expected):
+    assert role(name) == expected
+
+
+def test_every_name_of_a_thing_asks_for_it():
+    assert {role(name) for name in ROLES} == {*ROLES}
+    assert {*BY_NAME.values()} <= {*ROLES}
+
+
+def parameters(*names, **defaults):
+    return [*(Parameter(name, True) for name in names), *(Parameter(name, False) for name in defaults)]
+
+
+def test_defaults_stay_where_nothing_better_is_known():
+    found = assigned(
+        parameters("net", "retain", "forget", device="cuda", optimizer="adam", batch_size=256, lr=0.1, num_workers=8),
+        {"lr": 0.2}, {}, more=False,
+    )  # fmt: skip
+    assert found == {
+        "net": "model", "retain": "retain_loader", "forget": "forget_loader", "device": "device", "lr": None,
+        "num_workers": "num_workers",
+    }  # fmt: skip
+
+
+def test_without_telling_names_the_place_decides():
+    found = assigned(parameters("a", "b", "c", "d"), {}, {}, more=False)
+    assert list(found.values()) == ["model", "retain_loader", "forget_loader", "val_loader"]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "give", "sentence"),
+    [
+        (
+            ("model", "forget_loader", "beta"),
+            {},
+            {},
+            "the parameter 'beta' is not known; set options.beta, or say by give",
+        ),
+        (("model", "retain", "forget"), {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
+        (
+            ("model", "retain", "forget", "rate"),
+            {"rte": 1, "rate": 1},
+            {},
+            "options.rte: there is no parameter 'rte', did you mean",
+        ),
+        (("model", "retain", "x"), {}, {"x": "forget"}, "give.x: there is no thing 'forget' to be given, did you mean"),
+        (("model",), {}, {}, r"it must take (model, retain_loader, forget_loader) or some of these; it takes (model)"),
+        (("retain", "forget"), {}, {}, "it must take (model, retain_loader, forget_loader)"),
+    ],
+)
+def test_what_is_not_known_is_told(names, options, give, sentence):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
+        assigned(parameters(*names), options, give, more=False)
+    assert str(error.value).startswith(sentence)
+
+
+def test_code_for_a_card_runs_on_the_processor():
+    model = torch.nn.Linear(3, 2)
+    with OnProcessor():
+        moved = model.cuda().to("cuda:0")
+        x = torch.zeros(4, 3, device="cuda").cuda().to(torch.device("cuda"), torch.float32)
+        answer = moved(x)
+        whole = torch.arange(3, device=torch.device("cuda:1")).to("cpu")
+    assert {value.device.type for value in (answer, x, whole, *model.parameters())} == {"cpu"}
+    torch.testing.assert_close(answer, model(torch.zeros(4, 3)))
+
+
+def test_a_result_is_taken_in_every_form(tmp_path):
+    bank = trained(seeds=SEEDS[:2])
+    forms = {
+        "in place": "pass", "scores": "return {'accuracy': 0.5}", "first of a pair": "return other, {'loss': 1.0}",
+        "state dict": "return other.state_dict()", "wrapped": "return torch.nn.DataParallel(other)",
+        "prefix": "return {f'module.{k}': v for k, v in other.state_dict().items()}",
+    }  # fmt: skip
+    for number, (form, last) in enumerate(forms.items()):
+        file = tmp_path / f"mine{number}.py"
+        file.write_text(
+            "import copy\nimport torch\n\n\ndef unlearn(model, retain, forget):\n    other = copy.deepcopy(model)\n"
+            "    with torch.no_grad():\n        model[0].weight.fill_(1.0)\n        other[0].weight.fill_(2.0)\n"
+            f"    {last}\n"
+        )
+        after = unlearned(bank, "classic", file=str(file))
+        wanted = 1.0 if form in ("in place", "scores") else 2.0
+        assert (after.parameters["0.weight"] == wanted).all(), form
+
+
+def test_neighbours_hide_ours_of_the_same_name_and_give_them_back(tmp_path):
+    (tmp_path / "published_methods.py").write_text("THEIRS = True\n")
+    (tmp_path / "main.py").write_text("import published_methods\nassert published_methods.THEIRS\n")
+    ours = sys.modules["published_methods"]
+    with neighbours(tmp_path / "main.py") as dotted:
+        __import__(dotted)
+    assert sys.modules["published_methods"] is ours
+    assert np.random.default_rng  # nothing else was lost

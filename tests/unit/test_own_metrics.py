@@ -1,0 +1,131 @@
+"""Metrics of a user's own: under any name, several times with other options, deciding, and failing in a sentence."""
+
+import numpy as np
+import pytest
+from unlearning_audit.adversary.case import Case, Targets
+from unlearning_audit.artifacts.rows import Failure
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, called, named
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
+
+import metrics as script
+from study_cases import changed
+
+OWN = """
+import numpy as np
+from unlearning_audit import stats
+from unlearning_audit.artifacts.contributions import Standard, single
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+
+QUANTITIES = (Quantity(""), Quantity("draw"))
+
+class Options(Settings):
+    shift: float = 0.0
+
+def rows(case, options, rng):
+    values = case.targets.phi.mean(axis=1) + options.shift
+    draw = stats.empty(n=0, note=str(rng.random()))
+    return [row(estimate=stats.mean_interval(values=values)), row(metric="draw", estimate=draw)]
+
+def contributions(case, options):
+    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, standard=Standard(0.0, 1, "0.5"))}
+"""
+
+
+class Known(Case):
+    """A case of four models, two to a pair, whose φ is the number of the model."""
+
+    targets = None
+
+    def __init__(self):
+        super().__init__("", [], [], [], seed=3)
+        logits = np.zeros((4, 2, 2), np.float32)
+        logits[:, :, 0] = np.arange(4)[:, None]
+        sides = np.array([[True, False]] * 4)
+        self.targets = Targets(
+            logits, np.zeros(2, int), sides, ~sides, ~sides & sides, np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+        )
+
+
+def evaluated(path, text, key="mine", **options):
+    path.write_text(text)
+    return script.evaluated(key, {"name": key, "options": options}, str(path), Known(), {})
+
+
+def test_a_metric_is_called_as_the_study_calls_it_and_decides(tmp_path):
+    (mean, draw), parts = evaluated(tmp_path / "mine.py", OWN)
+    assert (mean.metric, mean.value, mean.n, draw.metric) == ("mine", pytest.approx(1.5), 4, "draw")
+    assert list(parts) == ["mine"]
+    np.testing.assert_allclose(parts["mine"].value, [[0, 1, 2, 3]])
+    assert (parts["mine"].unit.tolist(), parts["mine"].standard.margin) == ([0, 0, 1, 1], "0.5")
+
+
+def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
+    (mean, draw), parts = evaluated(tmp_path / "mine.py", OWN, "other", shift=1.0)
+    assert (mean.metric, mean.value, draw.metric, list(parts)) == ("other", pytest.approx(2.5), "other.draw", ["other"])
+    (_, again), _ = evaluated(tmp_path / "mine.py", OWN, "other")
+    (_, first), _ = evaluated(tmp_path / "mine.py", OWN)
+    assert draw.note == again.note != first.note, "the generator is keyed by the name"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("return [row", "return rng, [row", "mine.py: rows must return a list of Row, it returned tuple"),
+        ('return {"": single', 'return "", {"": single', "mine.py: contributions must map names to Contribution, it"),
+        (
+            '{"": single(',
+            '{"": 1, "x": single(',
+            "mine.py: contributions must map names to Contribution, it returned dict",
+        ),
+        ("Standard(0.0, 1,", "Standard(0.0, 2,", "mine.py: contributions: field 'mine.near' is 2, but must be 1 or -1"),
+        (
+            "options.shift",
+            "options.shaft",
+            "mine.py line 15, in rows: AttributeError: 'Options' object has no attribute",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):
+    assert old in OWN
+    (failure,), parts = evaluated(tmp_path / "mine.py", OWN.replace(old, new))
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.name, parts) == ("metric", "mine", {})
+    assert sentence in failure.sentence
+
+
+def test_a_raise_is_kept_with_its_file_line_and_calls(tmp_path):
+    (failure,), _ = evaluated(tmp_path / "mine.py", OWN.replace("options.shift", "options.shaft"))
+    assert failure.file.endswith("mine.py")
+    assert failure.line == 15
+    assert "shaft" in failure.traceback
+
+
+def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise():
+    assert [called(*some) for some in (("", "a", "b"), ("q", "a", "a"), ("q", "a", "b"))] == ["a", "q", "a.q"]
+    record = Quantity(
+        "gap", "Gap", columns=(Column(1, "gap"),), comparisons=(Comparison("gap", each="of_seed", attack="x"),)
+    )
+    assert named(record, "a", "a") == record
+    other = named(record, "my_tail", "a")
+    assert (other.name, other.label, other.columns[0].head) == ("my_tail.gap", "Gap (my tail)", "gap (my tail)")
+    assert (other.comparisons[0].name, other.comparisons[0].each) == ("gap (my tail)", "my_tail.of_seed")
+
+
+def test_a_file_without_options_and_labels_has_none(tmp_path):
+    path = tmp_path / "least.py"
+    path.write_text("def rows(case, options, rng):\n    return []\n")
+    assert registry.options("metrics", "least", str(path)).model_fields == {}
+    assert [quantity.name for quantity in registry.quantities("least", str(path), "mine")] == ["mine"]
+
+
+def test_a_metric_of_the_library_may_appear_again_under_another_name():
+    study = reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swap}}")))
+    (noisy,) = [one for one in study.scenarios if one.name == "noisy"]
+    assert list(noisy.metrics) == ["swap", "accuracy", "again"]
+    assert noisy.metrics["again"].name == "swap"
+    with pytest.raises(StudyError, match="there is no metric 'swop' in this protocol, did you mean 'swap'"):
+        reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swop}}")))

@@ -1,0 +1,191 @@
+"""Scores and readings in the place of logits: their file, what is computed from them, and the whole command."""
+
+import csv
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from unlearning_audit import command, readers
+from unlearning_audit.artifacts import external
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.artifacts.published import Published, holds
+from unlearning_audit.metrics import published as metric
+from unlearning_audit.stats import paired
+
+import reader_cases
+
+
+def population(rng, models=1, samples=200, shift=1.0, fair=False, **changes):
+    """Half of the samples forgotten, the other half held out; one attack and one reading."""
+    forget = np.tile(np.arange(samples) < samples // 2, (models, 1))
+    score = rng.normal(size=(1, models, samples)) + shift * forget
+    reading = np.where(forget, rng.uniform(size=(1, models, samples)), np.nan)
+    parts = {
+        "forget": forget, "heldout": ~forget, "retain": np.zeros_like(forget), "test": np.zeros(samples, bool),
+        "samples": np.arange(samples).astype("U"), "attacks": np.array(["loss"]), "scores": score,
+        "readings": np.array(["prob"]), "values": reading, "near": np.array([1]), "share": np.array([True]),
+        "comparable": np.array(["loss", "prob"]), "fair": fair,
+    }  # fmt: skip
+    return Published(**parts | changes)
+
+
+def test_a_population_is_read_as_it_was_written(tmp_path):
+    whole = population(np.random.default_rng(0))
+    whole.write(tmp_path / "published.npz")
+    again = Published.read(tmp_path / "published.npz")
+    assert holds(tmp_path / "published.npz")
+    for name in ("forget", "scores", "values", "near", "samples"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+    data, member, same = external.read({"published": tmp_path / "published.npz"}, "target")
+    assert len(data.y) == 200
+    assert member.forget.sum() == member.heldout.sum() == 100
+    assert isinstance(same, Published)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"heldout": np.ones((1, 200), bool)}, "'forget' shares samples"),
+        ({"near": np.array([2])}, "'near' must be 1 or -1"),
+        ({"scores": np.full((1, 1, 200), np.inf)}, "'scores' has infinite values"),
+        ({"agreements": "{"}, "'agreements' is not JSON"),
+        ({"values": np.zeros((2, 1, 200))}, "'values' has shape"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path, change, problem):
+    population(np.random.default_rng(0), **change).write(tmp_path / "published.npz")
+    with pytest.raises(ArtifactError, match=problem):
+        Published.read(tmp_path / "published.npz")
+
+
+def test_auc_and_means_are_those_of_numpy_and_sklearn():
+    whole = population(np.random.default_rng(1))
+    rows = {(row.metric, row.role): row for row in metric.of(whole, (0.01,))}
+    forget = whole.forget[0]
+    assert rows["auc_loss", ""].value == pytest.approx(roc_auc_score(forget, whole.scores[0, 0]), abs=1e-12)
+    assert rows["reading_prob", "forget"].value == pytest.approx(whole.values[0, 0, forget].mean(), abs=1e-12)
+    cut = np.sort(whole.scores[0, 0, ~forget])[-2]  # one of a hundred held-out samples may lie above
+    assert rows["tpr_at_fpr_loss", ""].value == pytest.approx((whole.scores[0, 0, forget] > cut).mean(), abs=1e-12)
+    assert "one model" in rows["auc_loss", ""].note
+
+
+def test_intervals_of_one_model_cover_the_true_auc():
+    """AUC .76 in the population of samples; 600 draws of them."""
+    from scipy.stats import norm
+
+    rng, true = np.random.default_rng(2), norm.cdf(1 / np.sqrt(2))
+    inside = []
+    for _ in range(600):
+        row = metric.of(population(rng, samples=120), ())[0]
+        inside.append(row.ci_low <= true <= row.ci_high)
+    assert np.mean(inside) >= 0.93
+
+
+def test_two_retrained_models_of_the_same_difficulty_differ_by_chance_only():
+    """The paired interval of a difference covers 0, though both read far from .5: the difficulty is shared."""
+    rng, inside = np.random.default_rng(3), []
+    for _ in range(300):
+        base = rng.normal(size=(1, 1, 120))
+        both = []
+        for _ in range(2):
+            one = population(rng, samples=120, shift=0)
+            score = base - 0.7 * one.forget + 0.5 * rng.normal(size=base.shape)
+            both.append(metric.parts(population(rng, samples=120, scores=score))["auc"])
+        stacked = {
+            name: np.concatenate([getattr(part, name) for part in both]) for name in ("value", "influence", "imagined")
+        }
+        numbers = paired.distances(**stacked, unit=both[0].unit, split=both[0].split).of(np.array([[1.0, -1.0]]))
+        inside.append(abs(numbers.value[0]) <= numbers.half_widths()[0])
+    assert np.mean(inside) >= 0.93
+
+
+def test_a_share_that_falls_with_memory_decides_by_its_difference_from_1():
+    rng = np.random.default_rng(4)
+    one = population(rng)
+    falling = population(rng, values=1 - one.values, near=np.array([-1]))
+    same = [metric.parts(part)["memory"] for part in (one, falling)]
+    np.testing.assert_allclose(same[0].value, same[1].value, atol=1e-12)
+
+
+def test_theory_holds_only_where_coins_chose():
+    rng = np.random.default_rng(5)
+    assert np.isnan(metric.parts(population(rng))["auc"].standard.ideal)
+    assert metric.parts(population(rng, fair=True))["auc"].standard.ideal == 0.5
+
+
+# ---------------------------------------------------------------- audit read
+
+
+def read(tmp_path, monkeypatch, *arguments):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["read", *arguments])
+    return ended.value.code
+
+
+def test_the_command_writes_a_sound_study(tmp_path, monkeypatch, capsys):
+    reader_cases.tree(tmp_path, steps=(10,))
+    assert read(tmp_path, monkeypatch, "saves", "--study", "mine.yaml", "--only-write") == 0
+    text = capsys.readouterr().out
+    assert "Read 3 files: 3 openunlearning." in text
+    assert "forget10: none, retrain, npo_step10; 60 samples to forget" in text
+    assert "Retrained models read an AUC of" in text
+    assert "printed numbers are those that their samples give" in text
+    with pytest.raises(SystemExit) as ended:
+        command.main(["check", "mine.yaml"])
+    assert ended.value.code == 0
+    rows = list(csv.DictReader((tmp_path / "mine_models/recomputed.csv").open()))
+    assert {row["agrees"] for row in rows} == {"yes"}
+
+
+def test_the_command_asks_in_one_sentence(tmp_path, monkeypatch):
+    reader_cases.write_log(tmp_path / "a/x.json", reader_cases.openunlearning(1, 1.0), summary=False)
+    sentence = read(tmp_path, monkeypatch, "a", "--only-write")
+    assert sentence.startswith("audit: ")
+    assert "--retrain FILE" in sentence
+    assert "\n" not in sentence
+    assert (
+        read(tmp_path, monkeypatch, "a", "--study", "x.txt", "--only-write")
+        == "audit: x.txt: the study's file must end in .yaml"
+    )
+    assert "WHAT=NAME" in read(tmp_path, monkeypatch, "a", "--columns", "x", "--only-write")
+
+
+def test_samples_that_not_all_models_were_asked_about_are_left_out(tmp_path):
+    log = reader_cases.openunlearning(1, 2.0)
+    for name in ("forget_Q_A_Prob", "exact_memorization"):
+        del log[name]["value_by_index"]["5"]
+    reader_cases.write_log(tmp_path / "m_full/EVAL.json", log, summary=False)
+    reader_cases.write_log(tmp_path / "m_retrain/EVAL.json", reader_cases.openunlearning(2, 0.0), summary=False)
+    readers.write(readers.imported([tmp_path]), tmp_path / "out", "x")
+    (place,) = (tmp_path / "out").iterdir()
+    both = [Published.read(place / part / "published.npz") for part in ("original", "retrain")]
+    for one in both:
+        column = one.values[one.readings.tolist().index("exact_memorization")]
+        assert np.isfinite(column[one.forget]).sum() == reader_cases.SAMPLES - 1
+    assert both[0].samples.tolist() == both[1].samples.tolist()
+
+
+def test_checkpoints_become_a_trajectory_in_order(tmp_path):
+    from unlearning_audit.artifacts.rows import Record
+    from unlearning_audit.display.figures import trajectory
+    from unlearning_audit.display.lookup import Numbers
+
+    content = readers.write(
+        readers.imported([reader_cases.tree(tmp_path / "logs", steps=(40, 10))]), tmp_path / "out", "x"
+    )
+    assert [one["kind"] for one in content["figures"].values()] == ["trajectory"]
+    (scenario,) = content["scenarios"]
+    files = {path.parent.name if path.parent.name != "target" else path.parents[1].name: path
+             for path in (tmp_path / "out").rglob("published.npz")}  # fmt: skip
+    files["none"] = files.pop("original")
+    records, cases = [], []
+    for name, path in files.items():
+        cases.append({"scenario": scenario, "protocol": "external", "method": name, "axes": {}, "setting": ""})
+        records += [Record(scenario, "external", name, {}, row) for row in metric.of(Published.read(path), ())]
+    numbers = Numbers(records, cases)
+    assert [step for step, _ in trajectory.trajectories(numbers)["npo"]] == [10, 40]
+    figure = trajectory.draw(numbers, {"figure": {}, "methods": list(files)})
+    drawn = [axis for axis in figure.axes if axis.lines]
+    assert len(drawn) == 6
+    np.testing.assert_array_equal(drawn[0].lines[0].get_xdata(), [10, 40])

@@ -1,0 +1,430 @@
+"""Readers of other people's results: each on a small file in its true format, with numbers that are known."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from scipy.special import logit
+from sklearn.metrics import roc_auc_score
+from unlearning_audit import readers
+from unlearning_audit.readers import _groups, _recompute, _words
+
+import reader_cases
+
+
+def agreements(imported: readers.Imported) -> list[readers.Agreement]:
+    """Those of all files."""
+    return [one for many in imported.agreements.values() for one in many]
+
+
+# ---------------------------------------------------------------- OpenUnlearning
+
+
+def test_every_number_of_a_log_is_recomputed(tmp_path):
+    imported = readers.imported([reader_cases.tree(tmp_path, steps=(10, 20))])
+    checks = agreements(imported)
+    assert all(one.agrees for one in checks)
+    names = {one.quantity for one in checks}
+    assert {"mia_loss auc", "model_utility", "forget_quality", "privleak", "forget_truth_ratio"} <= names
+    assert "mia_loss in TOFU_SUMMARY.json" in names
+
+
+@pytest.mark.parametrize("name", ["mia_loss", "forget_Q_A_Prob", "model_utility", "forget_truth_ratio", "privleak"])
+def test_a_number_that_is_not_what_its_samples_give_is_named(tmp_path, name):
+    reader_cases.tree(tmp_path)
+    path = tmp_path / "saves/eval/tofu_Tiny-1B_full/evals_forget10/TOFU_EVAL.json"
+    log = json.loads(path.read_text())
+    log[name]["agg_value"] += 1e-4
+    log[name] |= {"auc": log[name]["agg_value"]} if "auc" in log[name] else {}
+    path.write_text(json.dumps(log))
+    wrong = {one.quantity for one in agreements(readers.imported([tmp_path])) if one.agrees is False}
+    assert any(one.startswith(name) for one in wrong), wrong
+
+
+def test_roles_methods_and_steps_are_told_by_the_folders(tmp_path):
+    (group,) = readers.imported([reader_cases.tree(tmp_path, steps=(10, 20))]).groups
+    assert group.name == "forget10"
+    assert (len(group.none), len(group.retrain), len(group.control)) == (1, 1, 0)
+    assert list(group.methods) == ["npo_step10", "npo_step20"]
+    assert [one.step for many in group.methods.values() for one in many] == [10, 20]
+
+
+def test_scores_are_those_of_members_and_auc_is_that_of_sklearn(tmp_path):
+    log = reader_cases.openunlearning(3, 1.0)
+    reader_cases.write_log(tmp_path / "run_retrain/EVAL.json", log)
+    (group,) = readers.imported([tmp_path]).groups
+    (model,) = group.retrain
+    asked = model.forget | model.heldout
+    value = roc_auc_score(model.forget[asked], model.scores["loss"][asked])
+    assert value == pytest.approx(log["mia_loss"]["auc"], abs=1e-12)
+
+
+def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
+    """Nothing in these names tells a role; the sentence that asks names the log that reads like retraining."""
+    retrained = reader_cases.openunlearning(2, 0.0)
+    reader_cases.write_log(tmp_path / "a17/x.json", reader_cases.openunlearning(1, 2.5), summary=False)
+    reader_cases.write_log(tmp_path / "b03/x.json", retrained, summary=False)
+    with pytest.raises(ValueError, match=r"--retrain FILE, perhaps .*b03"):
+        readers.imported([tmp_path])
+    imported = readers.imported([tmp_path], retrain=[tmp_path / "b03"], none=[tmp_path / "a17"])
+    (group,) = imported.groups
+    assert len(group.none) == len(group.retrain) == 1
+    shown = readers.imported([tmp_path], none=[tmp_path / "a17"], alone=True).groups
+    assert [len(one.retrain) for one in shown] == [0]
+
+
+def test_models_of_other_architectures_are_never_compared(tmp_path):
+    for name in ("Tiny-1B", "Huge-8B"):
+        reader_cases.tree(tmp_path, architecture=name)
+    groups = readers.imported([tmp_path]).groups
+    assert [one.name for one in groups] == ["huge_8b_forget10", "tiny_1b_forget10"]
+    assert all(len({one.words for one in group.models}) == 1 for group in groups)
+
+
+def test_folders_that_are_named_one_by_one_keep_the_names_of_their_methods(tmp_path):
+    reader_cases.tree(tmp_path, steps=(10, 20))
+    for method, seed in (("NPO", 4), ("RMU", 5)):
+        log = reader_cases.openunlearning(seed, 1.0)
+        reader_cases.write_log(tmp_path / f"saves/unlearn/tofu_Tiny-1B_forget10_{method}/evals/TOFU_EVAL.json", log)
+    places = [*(tmp_path / "saves/unlearn").iterdir(), *(tmp_path / "saves/eval").iterdir()]
+    (group,) = readers.imported(places).groups
+    assert list(group.methods) == ["npo", "npo_step10", "npo_step20", "rmu"]
+
+
+def test_the_configuration_of_a_run_tells_method_and_yardstick(tmp_path):
+    reader_cases.tree(tmp_path)
+    run = tmp_path / "saves/unlearn/exp-7"
+    reader_cases.write_log(run / "evals/TOFU_EVAL.json", reader_cases.openunlearning(5, 1.0))
+    (run / ".hydra").mkdir()
+    (run / ".hydra/config.yaml").write_text(
+        "mode: unlearn\ntask_name: exp-7\nforget_split: forget10\ntrainer: {handler: GradDiff}\n"
+        "retain_logs_path: saves/eval/tofu_Tiny-1B_retain90/TOFU_EVAL.json\n"
+    )
+    (group,) = readers.imported([tmp_path]).groups
+    assert list(group.methods) == ["graddiff"]
+
+
+def test_logs_without_texts_are_of_the_samples_that_other_logs_have_under_these_numbers(tmp_path):
+    reader_cases.tree(tmp_path)
+    log = reader_cases.openunlearning(5, 1.0)
+    for entry in log.values():  # as some write it: no texts, and numbers of samples with a point
+        if "value_by_index" in entry:
+            rows = entry["value_by_index"].items()
+            entry["value_by_index"] = {f"{i}.0": {k: v for k, v in row.items() if k == "score"} for i, row in rows}
+    reader_cases.write_log(tmp_path / "saves/eval/tofu_Tiny-1B_forget10_RMU/TOFU_EVAL.json", log, summary=False)
+    (group,) = readers.imported([tmp_path]).groups
+    (model,) = group.methods["rmu"]
+    assert set(model.ids) == set(group.retrain[0].ids)
+    assert model.samples["forget"] <= group.samples
+
+
+def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_readings(tmp_path):
+    reader_cases.tree(tmp_path)
+    reader_cases.write_log(
+        tmp_path / "saves/eval/tofu_Tiny-1B_ft_retain90/TOFU_EVAL.json", reader_cases.openunlearning(7, 2.5)
+    )
+    reader_cases.write_log(
+        tmp_path / "saves/eval/tofu_Tiny-1B_pretrained_retain90/TOFU_EVAL.json", reader_cases.openunlearning(8, 0.0)
+    )
+    (group,) = readers.imported([tmp_path]).groups
+    assert [one.file.parent.name for one in group.retrain] == ["tofu_Tiny-1B_retain90"]
+    assert len(group.none) == 2
+    assert "taken for a model before unlearning" in " ".join(group.notes)
+    assert list(group.methods) == ["pretrained"]
+
+
+def test_a_log_that_is_a_copy_of_another_is_named(tmp_path):
+    reader_cases.tree(tmp_path)
+    log = json.loads((tmp_path / "saves/eval/tofu_Tiny-1B_full/evals_forget10/TOFU_EVAL.json").read_text())
+    reader_cases.write_log(tmp_path / "saves/eval/tofu_Tiny-1B_forget10_NPO/TOFU_EVAL.json", log)
+    (group,) = readers.imported([tmp_path]).groups
+    assert "one is a copy of the other" in group.notes[0]
+    assert "NPO" in group.notes[0]
+
+
+def test_a_number_of_an_unknown_formula_is_no_disagreement(tmp_path):
+    reader_cases.tree(tmp_path)
+    path = tmp_path / "saves/eval/tofu_Tiny-1B_full/evals_forget10/TOFU_EVAL.json"
+    log = json.loads(path.read_text())
+    log["forget_choice"] = {"agg_value": 0.7, "value_by_index": {str(i): {"prob": [0.4, 0.6]} for i in range(60)}}
+    path.write_text(json.dumps(log))
+    checks = agreements(readers.imported([tmp_path]))
+    assert not [one for one in checks if one.agrees is False]
+
+
+def test_logs_without_common_samples_are_refused(tmp_path):
+    reader_cases.tree(tmp_path)
+    other = reader_cases.openunlearning(5, 1.0, name="other")
+    path = reader_cases.write_log(tmp_path / "saves/unlearn/tofu_Tiny-1B_NPO/TOFU_EVAL.json", other)
+    with pytest.raises(ValueError, match="no retrained model was asked about its forget set") as error:
+        readers.imported([tmp_path])
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [('{"mia_loss": {"value_by_index": {"0"', "not valid JSON"), ('["value_by_index"]', "mapping of metrics")],
+)
+def test_a_broken_log_is_named(tmp_path, content, problem):
+    path = tmp_path / "TOFU_EVAL.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=problem) as error:
+        readers.imported([tmp_path])
+    assert str(path) in str(error.value)
+
+
+# ---------------------------------------------------------------- TOFU
+
+
+def test_two_recipes_of_retraining_are_two_yardsticks(tmp_path):
+    seeds = {"full_wd0": (1, 2.0), "full_wd0.01": (1, 2.1), "retain90_wd0": (2, 0.0), "retain90_wd0.01": (3, 0.0)}
+    for name, (seed, memory) in seeds.items():
+        folder = tmp_path / f"ft_epoch5_lr1e-05_small_{name}/eval_results"
+        reader_cases.write_log(folder / "eval_log_aggregated.json", {}, summary=False)
+        (folder / "eval_log_aggregated.json").write_text(json.dumps(reader_cases.tofu(seed, memory)))
+    imported = readers.imported([tmp_path])
+    (group,) = imported.groups
+    assert [one.recipe for one in (*group.retrain, *group.control)] == [
+        ("epoch5", "lr1e-05", "wd0"), ("epoch5", "lr1e-05", "wd0.01"),
+    ]  # fmt: skip
+    assert list(group.methods) == ["none_wd0_01"]
+    assert "wd0.01" in group.notes[0]
+    assert all(one.agrees is not False for one in agreements(imported))
+    assert sum(one.agrees is True for one in agreements(imported)) >= 4 * 8
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def lira_worlds(place, rng, models=8, samples=200, shift=2.0):
+    """Folders of LiRA, and which samples each model kept."""
+    keep = rng.random((models, samples)) < 0.5
+    y = rng.integers(0, 3, samples)
+    np.save(place / "y_train.npy", y)
+    for number, row in enumerate(keep):
+        folder = place / f"experiment-{number}_{models}"
+        (folder / "logits").mkdir(parents=True)
+        np.save(folder / "keep.npy", row)
+        logits = rng.normal(0, 1, (samples, 1, 2, 3))
+        logits[np.arange(samples), :, :, y] += (shift * row)[:, None, None]
+        np.save(folder / "logits" / "0000000010.npy", logits.astype(np.float32))
+    return keep
+
+
+def test_folders_of_lira_are_models_before_unlearning(tmp_path):
+    keep = lira_worlds(tmp_path, np.random.default_rng(1))
+    (group,) = readers.imported([tmp_path]).groups
+    assert len(group.none) == len(keep)
+    for model, row in zip(group.none, keep, strict=True):
+        assert model.fair
+        assert np.array_equal(model.forget, row)
+        assert set(model.scores) == {"confidence"} or set(model.scores) == {"confidence", "lira"}
+        assert roc_auc_score(model.forget, model.scores["confidence"]) > 0.8
+
+
+def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself(tmp_path):
+    """Where nothing was learned, a model in its own reference would be found, and must not be."""
+    from unlearning_audit.readers import lira
+
+    rng = np.random.default_rng(2)
+    keep = np.array([rng.permutation(np.arange(16) < 8) for _ in range(4000)]).T
+    score = lira._likelihood_ratios(rng.normal(size=keep.shape), keep)
+    values = [roc_auc_score(one, row) for one, row in zip(keep, score, strict=True)]
+    assert abs(np.mean(values) - 0.5) < 0.005
+
+
+@pytest.mark.parametrize("problem", ["labels", "answers", "shape", "pickle"])
+def test_what_a_folder_of_lira_lacks_is_named(tmp_path, problem):
+    lira_worlds(tmp_path, np.random.default_rng(1), models=2)
+    folder = tmp_path / "experiment-1_2"
+    if problem == "labels":
+        (tmp_path / "y_train.npy").unlink()
+    elif problem == "answers":
+        next((folder / "logits").iterdir()).unlink()
+    elif problem == "shape":
+        np.save(folder / "logits/0000000010.npy", np.zeros((300, 1, 2, 3), np.float32))
+    else:
+        np.save(folder / "keep.npy", np.array([{}]), allow_pickle=True)
+    sentence = {"labels": "no labels", "answers": "neither logits", "shape": "does not fit", "pickle": "pickled"}
+    with pytest.raises(ValueError, match=sentence[problem]):
+        readers.imported([tmp_path])
+
+
+def test_signals_of_privacy_meter(tmp_path):
+    rng = np.random.default_rng(3)
+    member = rng.random((3, 100)) < 0.5
+    likely = 1 / (1 + np.exp(-(rng.normal(0, 1, (100, 3)) + 2 * member.T)))
+    (tmp_path / "signals").mkdir()
+    np.save(tmp_path / "signals/rmia_signals.npy", likely)
+    np.save(tmp_path / "signals/rmia_signals_pop.npy", likely[:5])
+    np.save(tmp_path / "memberships.npy", member)
+    (group,) = readers.imported([tmp_path]).groups
+    assert len(group.none) == 3
+    for model, row, column in zip(group.none, member, likely.T, strict=True):
+        assert np.array_equal(model.forget, row)
+        np.testing.assert_allclose(model.scores["confidence"], logit(column), rtol=1e-6)
+
+
+def test_results_of_privacy_meter_are_recomputed(tmp_path):
+    rng = np.random.default_rng(4)
+    member = rng.random(200) < 0.5
+    score = rng.normal(size=200) + member
+    true = roc_auc_score(member, score)
+    for number, printed in enumerate((true, true + 0.01)):
+        np.savez(tmp_path / f"attack_result_{number}", scores=score, memberships=member, auc=printed)
+    assert [one.agrees for one in agreements(readers.imported([tmp_path]))] == [True, False]
+
+
+def test_margins_of_easydub(tmp_path):
+    rng = np.random.default_rng(5)
+    base = tmp_path / "margins/cifar10"
+
+    def save(place, value):
+        (base / place).mkdir(parents=True, exist_ok=True)
+        np.save(base / place / "id_0_epoch_23.npy", value.astype(np.float32))
+
+    forget, retain = rng.normal(4, 1, 50), rng.normal(4, 1, 250)
+    save("pretrain/forget_2/resnet9", forget)
+    save("pretrain/retain/resnet9", np.insert(retain, 10, forget))
+    save("pretrain/val/resnet9", rng.normal(2, 1, 80))
+    for kind, mean in (("oracle", 2), ("my_method", 3)):
+        for part, value in (("forget", rng.normal(mean, 1, 50)), ("retain", retain), ("val", rng.normal(2, 1, 80))):
+            save(f"{kind}/forget_2/{part}/resnet9", value)
+    (tmp_path / "forget_sets/cifar10").mkdir(parents=True)
+    np.save(tmp_path / "forget_sets/cifar10/forget_set_2.npy", np.arange(10, 60))
+    (group,) = readers.imported([tmp_path]).groups
+    assert list(group.methods) == ["my_method"]
+    (before,), (oracle,) = group.none, group.retrain
+    assert before.task == "forget_2"
+    for model in (before, oracle):
+        kept = model.readings["retain_prob"].value
+        np.testing.assert_allclose(kept, 1 / (1 + np.exp(-retain)), rtol=1e-5)
+    assert roc_auc_score(before.forget, before.scores["confidence"]) > 0.8
+    assert abs(roc_auc_score(oracle.forget, oracle.scores["confidence"]) - 0.5) < 0.15
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table(rng, shift, **columns):
+    side = np.repeat(["forget", "heldout", "retain"], 40)
+    loss = rng.gamma(2, 1, 120) - shift * (side == "forget")
+    return pandas.DataFrame({"sample": np.arange(120), "side": side, "loss": loss, **columns})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".tsv"])
+def test_a_table_of_losses_of_several_models(tmp_path, suffix):
+    rng = np.random.default_rng(6)
+    parts = [table(rng, 2, kind="full", method=""), table(rng, 0, kind="retrained", method=""),
+             table(rng, 1, kind="unlearned", method="npo", step=5)]  # fmt: skip
+    whole = pandas.concat(parts)
+    if suffix == ".parquet":
+        whole.to_parquet(tmp_path / "losses.parquet")
+    else:
+        whole.to_csv(tmp_path / f"losses{suffix}", index=False, sep="\t" if suffix == ".tsv" else ",")
+    (group,) = readers.imported([tmp_path]).groups
+    assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo_step5"])
+    (model,) = group.none
+    first = parts[0]
+    asked = first["side"] != "retain"
+    true = roc_auc_score(first["side"][asked] == "forget", -first["loss"][asked])
+    assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
+
+
+def test_columns_of_other_names_are_given(tmp_path):
+    frame = table(np.random.default_rng(7), 1).rename(columns={"loss": "x1", "side": "which"})
+    frame.to_csv(tmp_path / "retrained.csv", index=False)
+    with pytest.raises(ValueError, match="no column of sample, which, x1 is called loss or score; see --columns"):
+        readers.imported([tmp_path / "retrained.csv"])
+    options = {"columns": {"loss": "x1", "side": "which"}}
+    (group,) = readers.imported([tmp_path / "retrained.csv"], reader="plain_csv", options=options, alone=True).groups
+    assert set(group.models[0].scores) == {"x1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"side": "maybe"}, "says 'maybe'"), ({"loss": np.nan}, "no finite number for sample 0")],
+)
+def test_a_wrong_cell_is_named(tmp_path, change, problem):
+    frame = table(np.random.default_rng(8), 1)
+    for column, value in change.items():
+        frame.loc[0, column] = value
+    frame.to_csv(tmp_path / "losses.csv", index=False)
+    with pytest.raises(ValueError, match=problem):
+        readers.imported([tmp_path / "losses.csv"], alone=True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+def test_frames_of_privacyguard(tmp_path, suffix):
+    rng = np.random.default_rng(9)
+    for name, shift in (("train", 1.0), ("test", 0.0)):
+        frame = pandas.DataFrame({"user_id": np.arange(50), "score": rng.normal(shift, 1, 50)})
+        path = tmp_path / f"df_{name}_user{suffix}"
+        if suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_json(path, orient="records", lines=suffix == ".jsonl")
+    (group,) = readers.imported([tmp_path], alone=True).groups
+    (model,) = group.none
+    assert model.forget.sum() == model.heldout.sum() == 50
+    assert roc_auc_score(model.forget, model.scores["score"]) > 0.6
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def test_a_reader_of_ones_own(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "from unlearning_audit.plugins.settings import Settings\n"
+        "from unlearning_audit.readers import Model\n\n\n"
+        "class Options(Settings):\n    pass\n\n\n"
+        "def files(place):\n    return sorted(place.glob('*.mine'))\n\n\n"
+        "def read(paths, options, root):\n"
+        "    side = np.arange(40) < 20\n"
+        "    ids = tuple(map(str, range(40)))\n"
+        "    return [Model(f, f.stem, ids=ids, forget=side, heldout=~side, scores={'x': side * 1.0}) for f in paths]\n"
+    )
+    for name in ("retrain", "none"):
+        (tmp_path / f"{name}.mine").touch()
+    (group,) = readers.imported([tmp_path], reader=str(tmp_path / "mine.py")).groups
+    assert len(group.none) == len(group.retrain) == 1
+
+
+def test_nothing_to_read_is_said(tmp_path):
+    with pytest.raises(ValueError, match="no results of a format that is known here"):
+        readers.imported([tmp_path])
+    with pytest.raises(ValueError, match="no such file or folder"):
+        readers.imported([tmp_path / "missing"])
+
+
+@pytest.mark.parametrize(
+    ("parts", "role", "step", "task"),
+    [
+        (("tofu_Llama-3.2-1B-Instruct_retain95",), "retrain", None, ""),
+        (("unlearn", "npo_forget05", "checkpoint-60", "evals"), "unlearned", 60, "forget05"),
+        (("models", "gold", "step_3"), "retrain", None, ""),
+        (("muse_x_News_target",), "none", None, "News"),
+        (("run-7",), "", None, ""),
+        (("tofu_x_full_retain90",), "none", None, ""),
+        (("tofu_x_pretrained_retain90",), "unlearned", None, ""),
+    ],
+)
+def test_words_of_paths(parts, role, step, task):
+    said = _words.of_parts(parts)
+    assert (said.role, said.step, said.task) == (role, step, task)
+
+
+def test_auc_and_formulas_against_libraries():
+    rng = np.random.default_rng(10)
+    member, other = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 50).astype(float)
+    true = roc_auc_score([1] * 30 + [0] * 50, [*member, *other])
+    assert _recompute.auc(member=member, other=other) == pytest.approx(true, abs=1e-12)
+    assert _recompute.privacy_leakage(0.7, 0.7) == 0
+    assert _recompute.harmonic([1.0, 0.0]) == 0
+
+
+def test_slugs_are_names_of_studies():
+    assert _groups.slug("Llama-3.2-1B") == "llama_3_2_1b"
+    assert len(_groups.slug("x" * 99)) == 40

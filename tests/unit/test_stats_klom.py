@@ -1,0 +1,69 @@
+"""KLOM by hand, and how often retrained models are called different by it."""
+
+import numpy as np
+import pytest
+from unlearning_audit import stats
+from unlearning_audit.metrics import _klom, competition
+from unlearning_audit.stats import klom, paired
+
+
+def test_two_bins_by_hand():
+    """Of four retrained models three lie in the upper half, of four unlearned ones one."""
+    found = klom.divergence(margin=np.array([[0.0, 1], [0, 1], [0, 1], [1, 1]]),
+                            reference=np.array([[0.0, 1], [1, 1], [1, 1], [1, 1]]), bins=2)  # fmt: skip
+    np.testing.assert_allclose(found, [0.25 * np.log(1 / 3) + 0.75 * np.log(3), 0.0], atol=1e-12)
+
+
+def test_what_overlaps_nowhere_costs_the_logarithm_of_the_least_share():
+    margin, reference = np.zeros((5, 1)), np.ones((5, 1))
+    np.testing.assert_allclose(klom.divergence(margin=margin, reference=reference), np.log(1e5), rtol=1e-3)
+
+
+@pytest.mark.parametrize(("margin", "words"), [(np.ones((2, 3)), "same samples"), (np.full((2, 2), np.inf), "finite")])
+def test_margins_that_are_none_are_refused(margin, words):
+    with pytest.raises(ValueError, match=words):
+        klom.divergence(margin=margin, reference=np.ones((2, 2)))
+
+
+def distance(u, r, control):
+    """What decides, read as verdicts read it."""
+    one = _klom.contributions(u, r, control, np.arange(u.shape[1]), competition.Options(groups=8))["klom"]
+    return paired.distances(value=one.value, influence=one.influence, unit=one.unit)
+
+
+def populations(rng, models=32, samples=100, shift=0.0):
+    hard = 2 * rng.standard_normal(samples)
+    u, r, control = (
+        hard + rng.standard_normal((models, samples)) + 0.3 * rng.standard_normal((models, 1)) for _ in range(3)
+    )
+    return u + shift, r, control
+
+
+def test_retrained_models_are_called_different_as_rarely_as_promised():
+    rng, audits = np.random.default_rng(1), 100
+    wrong = np.mean([distance(*populations(rng)).p_values()[0] <= 0.05 for _ in range(audits)])
+    assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_a_shift_of_one_standard_deviation_is_found_and_retraining_shown():
+    rng = np.random.default_rng(2)
+    assert np.mean([distance(*populations(rng, shift=1.0)).p_values()[0] <= 0.01 for _ in range(20)]) >= 0.9
+    same = distance(*populations(rng))
+    assert abs(same.value[0]) + same.half_widths(level=0.9)[0] < 0.1
+
+
+def test_rows_say_what_they_compare():
+    u, r, control = populations(np.random.default_rng(3), shift=1.0)
+    rows = {row.metric: row for row in _klom.rows(u, r, control, competition.Options(groups=8))}
+    assert rows["klom"].value > rows["klom_null"].value
+    assert rows["klom_p95"].value > rows["klom"].value
+    assert "independent" in rows["klom"].note
+    assert _klom.rows(u[:2], r, control, competition.Options()) == []
+
+
+def test_the_interval_of_a_quantile_covers_it():
+    rng, audits = np.random.default_rng(4), 2000
+    found = [stats.quantile_interval(values=rng.standard_exponential(200), share=0.95) for _ in range(audits)]
+    truth = -np.log(0.05)
+    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.94
+    assert np.isnan(stats.quantile_interval(values=np.arange(10.0), share=0.95).high)

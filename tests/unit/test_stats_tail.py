@@ -1,0 +1,66 @@
+"""Tail advantage: exact means, error rates where sides are a fair draw, and three per cent of samples remembered."""
+
+import numpy as np
+import pytest
+from unlearning_audit.metrics import _game
+from unlearning_audit.stats import paired, tail
+
+from swap_games import layout
+
+
+def advantage(score, forgotten, **options):
+    """Of one model whose first ``forgotten`` samples are forgotten, the rest held out."""
+    forget = (np.arange(len(score)) < forgotten)[None] * 1.0
+    return tail.advantage(score=np.asarray(score)[None], forget=forget, heldout=1 - forget, **options)
+
+
+def test_the_threshold_lies_between_two_held_out_scores():
+    held = np.arange(9.0)  # the i-th largest of nine is exceeded by one of the same kind with probability i/10
+    one = advantage([8.5, 7.5, *held], 2, share=0.1)
+    np.testing.assert_allclose(one.value, 0.5 - 0.1)
+    half = advantage([8.5, 7.5, *held], 2, share=0.05)  # halfway to the largest
+    np.testing.assert_allclose(half.value, 0.25 - 0.05)
+    np.testing.assert_allclose(advantage([1.0] * 4, 2).value, 0.0, atol=1e-15)  # equal scores say nothing
+    tied = advantage([2.0, 2.0, 2.0, 1.0], 1, share=0.5)  # place 2 of 4: one of three equals stands above two of them
+    np.testing.assert_allclose(tied.value, 2 / 3 - 0.5)
+
+
+@pytest.mark.parametrize("values", [None, 2, 5], ids=["all differ", "two values", "five values"])
+@pytest.mark.parametrize(("forgotten", "heldout"), [(3, 4), (40, 10), (10, 200)])
+def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldout, values):
+    rng, audits = np.random.default_rng(forgotten), 20_000
+    score = rng.standard_exponential((audits, forgotten + heldout))
+    score = score if values is None else np.minimum(np.floor(3 * score), values - 1.0)
+    forget = np.broadcast_to(np.arange(forgotten + heldout) < forgotten, score.shape) * 1.0
+    value = tail.advantage(score=score, forget=forget, heldout=1 - forget, share=0.05).value
+    assert abs(value.mean()) < 4 * value.std() / np.sqrt(audits)
+
+
+def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
+    """The tail advantage of one attack on swapped pairs, with the errors of the draw."""
+    made = layout(rng, samples=max(200, 5 * k), pairs=pairs, k=k, models=models)
+    shape = made["forget"].shape
+    score = shared * rng.standard_normal(shape[1]) + rng.standard_normal(shape)
+    score += 8 * (made["forget"] & (rng.random(shape[1]) < remembered))
+    game = _game.game(**made)
+    part = tail.advantage(score=score[:, game.columns], forget=game.forget, heldout=game.heldout)
+    return paired.of_statistics(statistics=[part], unit=made["block"], split=made["split"]).of_samples()
+
+
+@pytest.mark.parametrize(("pairs", "models", "k"), [(1, 1, 40), (4, 1, 10), (4, 3, 80), (1, 1, 300)])
+def test_a_fair_draw_is_called_a_tail_as_rarely_as_promised(pairs, models, k):
+    rng, audits = np.random.default_rng([pairs, models, k]), 300
+    wrong = np.mean([read(rng, pairs=pairs, models=models, k=k).p_values()[0] <= 0.05 for _ in range(audits)])
+    assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+
+
+def test_three_per_cent_of_samples_that_are_remembered_are_found():
+    rng = np.random.default_rng(3)
+    found = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]
+    assert np.mean([one.p_values()[0] <= 0.01 for one in found]) >= 0.9
+    assert np.mean([one.value[0] for one in found]) == pytest.approx(0.03, abs=0.005)
+
+
+def test_scores_that_are_unknown_are_refused():
+    with pytest.raises(ValueError, match="NaN"):
+        advantage([np.nan, 1.0, 2.0], 1)

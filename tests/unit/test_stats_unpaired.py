@@ -1,0 +1,87 @@
+"""Models against others that are no partners of theirs: closed forms, and error rates for any numbers of both."""
+
+import numpy as np
+import pytest
+from scipy import stats as reference
+from unlearning_audit.stats import unpaired
+
+
+def models(value, *, influence=None, unit=None, split=None) -> unpaired.Models:
+    """One number of some models, of one pair and one split unless said otherwise."""
+    value = np.atleast_1d(np.asarray(value, np.float64))
+    nothing = np.zeros(len(value), np.int64)
+    influence = np.zeros((len(value), 0)) if influence is None else influence
+    return unpaired.Models(
+        value[None], influence[None], np.zeros((1, len(value), 0)),
+        nothing if unit is None else np.asarray(unit), nothing if split is None else np.asarray(split),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [2, 3, 10])
+def test_one_model_is_an_outlier_by_students_t_with_n_minus_1(others):
+    rng = np.random.default_rng(others)
+    other, own = rng.standard_normal(others), 2.5
+    _, chance = unpaired.differences(own=models(own), other=models(other))
+    t = (own - other.mean()) / (other.std(ddof=1) * np.sqrt(1 + 1 / others))
+    np.testing.assert_allclose(chance.p_values()[0], 2 * reference.t.sf(abs(t), others - 1), rtol=1e-6)
+
+
+def test_three_models_against_one_are_judged_by_their_own_spread():
+    own, other = np.array([0.1, 0.2, 0.4]), 0.9
+    shown, chance = unpaired.differences(own=models(own), other=models(other))
+    half = reference.t.ppf(0.975, 2) * own.std(ddof=1) * np.sqrt(1 / 3 + 1)
+    np.testing.assert_allclose(chance.half_widths()[0], half)
+    np.testing.assert_allclose(shown.half_widths()[0], half)
+
+
+def test_the_interval_of_many_holds_both_spreads():
+    rng = np.random.default_rng(1)
+    own, other = 3 * rng.standard_normal(8), rng.standard_normal(20)
+    shown, chance = unpaired.differences(own=models(own), other=models(other))
+    error = np.sqrt(own.var(ddof=1) / 8 + other.var(ddof=1) / 20)
+    np.testing.assert_allclose(shown.half_widths()[0], reference.t.ppf(0.975, 7) * error)
+    error = other.std(ddof=1) * np.sqrt(1 / 8 + 1 / 20)
+    np.testing.assert_allclose(chance.half_widths()[0], reference.t.ppf(0.975, 19) * error)
+
+
+def test_one_against_one_rests_on_samples_alone():
+    influence = np.full((1, 50), 0.02)
+    shown, chance = unpaired.differences(own=models(0.5, influence=influence), other=models(0.1, influence=-influence))
+    assert shown.models.dof == chance.models.dof == 0
+    np.testing.assert_allclose(chance.sampled, [50 * 0.04**2])
+    assert "one model" in shown.note
+
+
+def test_blocks_that_both_have_are_paired():
+    """What a block does to all of its models cancels, though one side has a model in each and the other three."""
+    rng = np.random.default_rng(2)
+    block = 5 * rng.standard_normal(6)
+    own = models(block + 0.1, unit=np.arange(6))
+    other = models(np.repeat(block, 3) + 0.01 * rng.standard_normal(18), unit=np.repeat(np.arange(6), 3))
+    shown, chance = unpaired.differences(own=own, other=other)
+    assert abs(shown.value[0] - 0.1) < 0.02
+    assert chance.p_values()[0] < 1e-6
+    assert shown.half_widths()[0] < 0.02
+    apart = models(block + 0.1, unit=10 + np.arange(6))
+    assert unpaired.differences(own=apart, other=other)[1].p_values()[0] > 0.5
+
+
+@pytest.mark.parametrize(("own", "other"), [(1, 3), (3, 1), (1, 10), (8, 20), (2, 2)])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_models_of_one_kind_are_called_different_as_rarely_as_promised(own, other, heavy):
+    """Exactly so for normal numbers; the module says how often for numbers with three degrees of freedom."""
+    rng, audits, wrong = np.random.default_rng([own, other, heavy]), 2000, 0
+    draw = (lambda n: rng.standard_t(3, n)) if heavy else rng.standard_normal
+    for _ in range(audits):
+        influence = [1e-3 * rng.standard_normal((n, 40)) for n in (own, other)]
+        _, chance = unpaired.differences(
+            own=models(draw(own), influence=influence[0]), other=models(draw(other), influence=influence[1])
+        )
+        wrong += chance.p_values()[0] <= 0.05
+    assert wrong / audits <= (0.08 if heavy else 0.05) + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert wrong / audits >= 0.025
+
+
+def test_sides_that_hold_other_numbers_are_refused():
+    with pytest.raises(ValueError, match="the same numbers"):
+        unpaired.differences(own=models(0.1, influence=np.zeros((1, 3))), other=models(0.1))

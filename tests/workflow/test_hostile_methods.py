@@ -1,0 +1,196 @@
+"""Methods that leave more behind than weights: what they do reaches no further than their own rows."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from unlearning_audit.artifacts.arrays import Logits
+from unlearning_audit.artifacts.files import read_json
+from unlearning_audit.bank.bank import read_models
+
+HEAD = """import os
+import numpy as np
+import torch
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    pass
+
+
+def unlearn(bank, forget, retain, options):
+    {}
+"""
+
+#: What a method does → the lines of its function.
+BODIES = {
+    "decent": "pass",
+    "moves": "os.chdir('/')",
+    "relabels": "bank.labels[...] = 0",
+    "shrinks": "bank.x = bank.x[:10]",
+    "means": "bank.x[...] = bank.x.float().mean(0).to(bank.x.dtype)",
+    "answers": "bank.logits = lambda *a, **k: np.zeros((1, 1, 1))",
+    "device": "torch.set_default_device('meta')",
+    "forks": "os.fork()",
+    "patches": "np.isfinite = np.exp = lambda *a, **k: 1 / 0",
+    "lingers": "import subprocess; subprocess.Popen(['sleep', '300'])",
+    "talks": "os.write(1, b'x' * 30_000_000)",
+    "mixes": "bank.edit(lambda name, w: w[:1].expand_as(w).clone())",
+    "means_of_all": "bank.edit(lambda name, w: w.mean(0, keepdim=True).expand_as(w).clone())",
+    "rolls": "bank.edit(lambda name, w: w.roll(1, 0))",
+    "forever": "import time; time.sleep(600)",
+    "opens": "open('rate.txt').read(); open('declared.txt').read()",
+    "garbles": "type(bank).write = lambda self, path: open(path, 'wb').write(b'?')",
+    "colours": "raise KeyError('\\x1b[31mred\\x1b[0m\\a')",
+}
+#: Those that change nothing about the models: their logits are those of the originals.
+HARMLESS = (
+    "decent",
+    "moves",
+    "relabels",
+    "shrinks",
+    "means",
+    "answers",
+    "device",
+    "forks",
+    "patches",
+    "lingers",
+    "talks",
+    "opens",
+)
+
+
+@pytest.fixture(scope="module")
+def hostile(finished, tmp_path_factory):
+    """The finished study with all these methods, run; and what the run said."""
+    place = finished.copy(tmp_path_factory.mktemp("hostile") / "work")
+    tiny = yaml.safe_load((place.folder / "study.yaml").read_text())
+    for name, body in BODIES.items():
+        (place.folder / f"{name}.py").write_text(HEAD.format(body))
+        tiny["defaults"]["methods"][name] = {"file": f"{name}.py"}
+    (place.folder / "rate.txt").write_text("0.1")
+    (place.folder / "declared.txt").write_text("0.1")
+    tiny["defaults"]["methods"]["forever"]["time_limit"] = 2
+    tiny["defaults"]["methods"]["opens"]["depends"] = ["declared.txt"]
+    place.write(tiny)
+    return place, place.run(check=False)
+
+
+def rows(place, *metrics):
+    with (place.folder / "results/tiny/metrics.csv").open(newline="") as file:
+        return [row for row in csv.DictReader(file) if not metrics or row["metric"] in metrics]
+
+
+def notes(place, method, metric):
+    return [row["note"] for row in rows(place, metric) if row["method"] == method]
+
+
+def batches(place, method):
+    return sorted(spec.parent for spec in place.find(f"unlearn/*-{method}-*/spec.json"))
+
+
+def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostile):
+    place, done = hostile
+    assert (place.folder / "results/tiny/report.html").stat().st_size > 0
+    assert "a defect" not in done.stdout
+    assert "delete it and run again" not in done.stdout
+    failed = {row["method"] for row in rows(place, "failed")}
+    assert failed == {"mixes", "means_of_all", "rolls", "forever", "garbles", "colours"}
+
+
+def test_no_other_number_changes(hostile, finished):
+    place, _ = hostile
+    known = ("none", "retrain", "finetune")
+
+    def numbers(of):
+        return [tuple(row.values()) for row in rows(of) if row["method"] in known]
+
+    assert numbers(place) == numbers(finished)
+
+
+def test_logits_are_those_of_the_weights_and_of_the_data_as_they_are(hostile):
+    place, _ = hostile
+    for method in HARMLESS:
+        folders = batches(place, method)
+        assert folders
+        for folder in folders:
+            (before,) = [p for p in read_json(folder / "spec.json")["inputs"] if p.endswith("models.safetensors")]
+            origin = (place.folder / before).parent
+            np.testing.assert_array_equal(
+                Logits.read(folder / "logits.npz").logits, Logits.read(origin / "logits.npz").logits, err_msg=method
+            )
+            for name, value in read_models(origin / "models.safetensors").items():
+                assert value.equal(read_models(folder / "models.safetensors")[name]), (method, name)
+
+
+def test_nothing_is_written_outside_the_folder(hostile):
+    place, _ = hostile
+    assert not list(Path("/").glob("results*"))
+    assert not place.find("**/*.part")
+
+
+def test_what_fails_after_a_file_is_the_failure_of_that_file(hostile):
+    place, done = hostile
+    (garbled,) = set(notes(place, "garbles", "failed"))
+    assert garbled.startswith("garbles.py: the weights that it left cannot be read")
+    assert "scenarios.main.methods.garbles: garbles.py" in done.stdout
+
+
+def test_processes_that_are_left_behind_are_ended_and_told(hostile):
+    _, done = hostile
+    assert "lingers.py: a process that it started was still running when it had ended" in done.stdout
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        assert words[:2] != [b"sleep", b"300"]
+
+
+def test_output_is_bounded_and_told(hostile):
+    place, done = hostile
+    for folder in batches(place, "talks"):
+        assert (folder / "log.txt").stat().st_size < 2e6
+    assert "talks.py: it printed 30 MB, of which the first 1 MB are kept" in done.stdout
+
+
+def test_a_time_limit_is_told_by_name(hostile):
+    _, done = hostile
+    wanted = "scenarios.main.methods.forever: forever.py: it was ended after 2 s, its time_limit; make it faster"
+    assert wanted in done.stdout
+
+
+def test_files_that_are_read_are_named_or_declared(hostile):
+    place, done = hostile
+    assert "opens.py: it reads rate.txt, and an edit there renews no result; name what it reads in the study, such " \
+        "as depends: [rate.txt]" in done.stdout  # fmt: skip
+    assert any("it reads rate.txt" in note for note in notes(place, "opens", "doubt"))
+
+
+def test_an_edit_of_what_is_declared_runs_the_method_again(hostile):
+    place, _ = hostile
+    count = len(batches(place, "opens"))
+    (place.folder / "declared.txt").write_text("0.2")
+    assert place.planned()["unlearn"] == count
+    (place.folder / "declared.txt").write_text("0.1")
+    assert "unlearn" not in place.planned()
+
+
+def test_models_that_were_mixed_are_no_result(hostile):
+    place, done = hostile
+    for method in ("mixes", "means_of_all"):
+        (note,) = set(notes(place, method, "failed"))
+        assert "models 0 and 1 answer alike" in note
+        assert f"scenarios.main.methods.{method}: " in done.stdout
+        assert [row["metric"] for row in rows(place) if row["method"] == method and row["value"]] == []
+    (note,) = set(notes(place, "rolls", "failed"))
+    assert "model 0 answers as model 7 did before unlearning" in note
+
+
+def test_what_would_colour_the_terminal_is_written_out(hostile):
+    place, done = hostile
+    assert "\x1b[31m" not in done.stdout
+    (note,) = set(notes(place, "colours", "failed"))
+    assert "\\x1b[31mred" in note

@@ -1,0 +1,145 @@
+"""Logits of all models of one population, which stay in their files until some of them are asked for."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
+from unlearning_audit.artifacts.logits import StoredLogits
+from unlearning_audit.stats import rates
+
+
+class Answers:
+    """Batches stacked along the models, samples in the order of the data.
+
+    ``files``: one for each batch, in the order of ``batches``. Raises ArtifactError if they do not fit ``data``, which
+    came from ``data_file``, the memberships or each other, and NoAnswerError where there are no logits.
+    """
+
+    def __init__(self, files: list[str], batches: list[Membership], data: Data, data_file: str) -> None:
+        self._parts, self._places, self._found = [], [], {}
+        for path, membership in zip(files, batches, strict=True):
+            part = StoredLogits.open(path, len(membership.seed))
+            self._places.append(_places(path, part, membership, data, data_file))
+            self._parts.append(part)
+        for path, part in zip(files, self._parts, strict=True):
+            if part.shape[2] != self._parts[0].shape[2]:
+                raise ArtifactError(f"{path}: field 'logits' has other classes than {files[0]}; delete one of them")
+        self._size, self.classes = len(data.y), self._parts[0].shape[2]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def each(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        """Logits of one model after the other, each float32 [rows, classes]; no more than one is held at a time.
+
+        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        """
+        first = 0
+        rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
+        for part, place in zip(self._parts, self._places, strict=True):
+            end = first + len(part)
+            chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
+            yield from part.each(chosen, place if rows is None else rows if place is None else place[rows])
+            first = end
+
+    def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        """The same together, float32 [models, rows, classes]; kept, so that nothing is read twice."""
+        return self._once(self._whole_or_read, models, rows)
+
+    def _once(self, made: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
+        """``made(*of)``, which is kept; all models or samples are the same, however they are named."""
+        of = [None if some is not None and some.dtype == bool and some.all() else some for some in of]
+        key = made.__name__, *(None if some is None else (some.shape, some.dtype.kind, some.tobytes()) for some in of)
+        if key not in self._found:
+            self._found[key] = made(*of)
+        return self._found[key]
+
+    def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        whole = self._found.get((self._whole_or_read.__name__, None, None))
+        if whole is not None:
+            own = whole if models is None else whole[models]
+            return own if rows is None else own[:, rows]
+        found = list(self.each(models, rows))
+        width = self._size if rows is None else len(np.arange(self._size)[rows])
+        return np.stack(found) if found else np.zeros((0, width, self.classes), np.float32)
+
+    @property
+    def logits(self) -> np.ndarray:
+        """All of them, float32 [models, samples, classes]."""
+        return self.of()
+
+    def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
+        """What each model says of every sample, int64 [models, samples] (see `rates.predicted`); kept."""
+        return self._once(self._predicted, models)
+
+    def _predicted(self, models: np.ndarray | None) -> np.ndarray:
+        found = [rates.predicted(one) for one in self.each(models)]
+        return np.stack(found) if found else np.zeros((0, self._size), np.int64)
+
+    def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
+        """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]; kept."""
+        return self._once(self._phi, labels, models, rows)
+
+    def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        chosen = len(self) if models is None else int(models.sum())
+        each = np.broadcast_to(labels, (chosen, labels.shape[-1]))
+        found = [stats.phi(logits=one, y=y) for one, y in zip(self.each(models, rows), each, strict=True)]
+        return np.stack(found) if found else np.zeros(each.shape)
+
+    @cached_property
+    def squared_norms(self) -> np.ndarray | None:
+        """Those of all batches, as `Logits` holds them; None if a batch came without."""
+        return self._joined("squared_norms")
+
+    @cached_property
+    def mean_squared_norm(self) -> np.ndarray | None:
+        """Those of all batches, as `Logits` holds them; None if a batch came without squared norms."""
+        return None if self.squared_norms is None else self._joined("mean_squared_norm")
+
+    @cached_property
+    def token_index(self) -> np.ndarray | None:
+        """The samples that a batch has token readings of, int64 [token rows]; None if a batch has none."""
+        if any(part.tokens is None for part in self._parts):
+            return None
+        return np.unique(np.concatenate([part.token_index for part in self._parts]))
+
+    @cached_property
+    def tokens(self) -> np.ndarray | None:
+        """Token readings of all batches on these samples; NaN where a batch was not asked about one."""
+        if self.token_index is None:
+            return None
+        whole = []
+        for part in self._parts:
+            own = np.full((len(part), len(self.token_index), *part.tokens.shape[2:]), np.nan, np.float32)
+            own[:, np.searchsorted(self.token_index, part.token_index)] = part.tokens
+            whole.append(own)
+        return np.concatenate(whole)
+
+    def _joined(self, name: str) -> np.ndarray | None:
+        values = [getattr(part, name) for part in self._parts]
+        return None if any(value is None for value in values) else np.concatenate(values)
+
+
+def _places(path: str, part: StoredLogits, membership: Membership, data: Data, data_file: str) -> np.ndarray | None:
+    """The row of every sample in the file, int64 [samples]; None if they lie in their order.
+
+    Raises ArtifactError if the file does not fit the data and the memberships.
+    """
+    every, place = np.arange(len(data.y)), None
+    if not np.array_equal(part.index, every):
+        place = part.order
+        if not np.array_equal(part.index[place], every):
+            raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
+    if not np.array_equal(part.y, data.y[part.index]):
+        raise ArtifactError(f"{path}: field 'y' does not match {data_file}; delete it and run again")
+    if part.shape[2] < data.classes:
+        problem = f"has {part.shape[2]} classes, but {data_file} has {data.classes}"
+        raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
+    forget = membership.forget[0].sum()
+    if part.squared_norms is not None and part.squared_norms.shape[1] not in (forget, len(data.y)):
+        problem = f"has {part.squared_norms.shape[1]} columns for {forget} samples to forget"
+        raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
+    return place

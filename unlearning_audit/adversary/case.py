@@ -1,0 +1,240 @@
+"""Everything that attacks and metrics of one method in one scenario are computed from."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from unlearning_audit.adversary import signals
+from unlearning_audit.adversary.answers import Answers
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.stats import crossed, phi
+
+
+@dataclass
+class Case:
+    """Batches of one scenario, stacked along the models; files are read on first use.
+
+    ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order. ``seed``
+    and bootstrap ``draws`` are the study's; ``sets``: name → attacks over which Q takes the maximum (paper, adaptive).
+    """
+
+    data_file: str
+    splits: list[str]
+    originals: list[str]
+    unlearned_files: list[str]
+    scores_file: str | None = None
+    retrained_files: list[str] | None = None
+    control_files: list[str] | None = None
+    selection_file: str | None = None
+    relearned_files: list[str] | None = None
+    compared_relearned_files: list[str] | None = None
+    generated_files: list[str] | None = None
+    compared_generated_files: list[str] | None = None
+    seed: int = 0
+    draws: int = crossed.DRAWS
+    sets: dict[str, Collection[str]] = field(default_factory=dict)
+    _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def data(self) -> Data:
+        """The samples."""
+        return Data.read(self.data_file)
+
+    @cached_property
+    def batches(self) -> list[Membership]:
+        """Memberships of each batch."""
+        return [Membership.read(path, len(self.data.y)) for path in self.splits]
+
+    @cached_property
+    def membership(self) -> Membership:
+        """Memberships of all batches."""
+        return Membership.concatenate(self.batches)
+
+    @cached_property
+    def target(self) -> np.ndarray:
+        """bool [models]: the defender's models, as opposed to the adversary's shadow models."""
+        return ~self.membership.shadow
+
+    @cached_property
+    def targets(self) -> "Targets":
+        """The audited models after unlearning, and who saw what."""
+        member, labels = self.membership[self.target], self.labels_of(self.target)
+        logits = self.answers(self.unlearned_files).of(self.target)
+        return Targets(logits, labels, member.forget, member.heldout, member.retain, member.split, member.block)
+
+    @cached_property
+    def original(self) -> np.ndarray:
+        """Logits of the models before unlearning, float32 [models, samples, classes]."""
+        return self.answers(self.originals).logits
+
+    @cached_property
+    def unlearned(self) -> np.ndarray:
+        """Logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are none."""
+        return self.answers(self.unlearned_files).logits
+
+    @cached_property
+    def retrained(self) -> np.ndarray:
+        """Logits of the models retrained without the forget set, float32 [models, samples, classes]."""
+        return self.answers(self.retrained_files).logits
+
+    @cached_property
+    def control(self) -> np.ndarray | None:
+        """Logits of an independent retrained population, or None if the scenario has no controls."""
+        return self.answers(self.control_files).logits if self.control_files else None
+
+    @property
+    def compared_files(self) -> list[str] | None:
+        """Retrained models to compare with: those of the scenario, but for the method retrain its controls; None if the
+        scenario has none."""
+        own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
+        return (self.control_files or None) if own else self.retrained_files
+
+    @property
+    def compared(self) -> np.ndarray | None:
+        """Logits of `compared_files`, float32 [models, samples, classes], or None."""
+        return None if self.compared_files is None else self.answers(self.compared_files).logits
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """Verdicts by which the target samples were chosen, or None if they were not."""
+        return Selection.read(self.selection_file, len(self.data.y)) if self.selection_file else None
+
+    @cached_property
+    def gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
+        those of their mean gradient, float64 [models]. Raises ArtifactError if the logits came without."""
+        answers = self.answers(self.unlearned_files)
+        if answers.squared_norms is None:
+            raise ArtifactError(f"{self.unlearned_files[0]}: field 'squared_norms' is missing; delete it and run again")
+        norms = answers.squared_norms
+        if norms.shape[1] == len(self.data.y):
+            norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
+        return norms, answers.mean_squared_norm
+
+    def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """One of `adversary.reference.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
+
+        Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what did not come with the
+        logits in ``files``.
+        """
+        if name == "compressed":
+            if self.data.compressed is None:
+                raise ArtifactError(f"{self.data_file}: field 'compressed' is missing; only data of text have it")
+            return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
+        if name == "neighbours":
+            return self._neighbours(files, models, rows)
+        if name == "reference_logp":
+            return self._reference_logp(models, rows)
+        found = getattr(self.answers(files), name)
+        if name == "tokens" and found is not None:
+            return self._tokens(self.answers(files), models, rows)
+        if found is None or found.shape[1] != len(self.data.y):
+            raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
+        return found[models][:, rows]
+
+    def _neighbours(self, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """log p of the neighbours of samples, or of their paraphrases where data have no neighbours."""
+        kinds = [self.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
+        views = next((found for found in kinds if found.shape[1]), None)
+        if views is None or (views < 0).all(1).any():
+            raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
+        return views_logp(self.answers(files).of(models), views)
+
+    def _reference_logp(self, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Mean log p of the label under shadow models that never saw a sample, each model itself left out."""
+        shadow = np.flatnonzero(~self.target)
+        unseen = ~self.membership.train[np.ix_(shadow, rows)]
+        logp = signals.per_model(
+            signals.label_logp,
+            self.answers(self.originals).of(~self.target, rows),
+            self.labels_of(~self.target)[..., rows],
+        )
+        told = np.where(unseen, logp, 0.0)
+        own = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+        with np.errstate(invalid="ignore"):
+            return (told.sum(0) - own @ told) / (unseen.sum(0) - own @ unseen.astype(np.int64))
+
+    def _tokens(self, answers: Answers, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Token readings of any samples, float64 [models, rows, most scored, 4]."""
+        at = np.full(len(self.data.y), -1)
+        at[answers.token_index] = np.arange(len(answers.token_index))
+        own = answers.tokens[models]
+        found = np.full((len(own), len(rows), *own.shape[2:]), np.nan)
+        known = at[rows] >= 0
+        found[:, known] = own[:, at[rows][known]]
+        return found
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The labels that models were trained with: int64 [samples] or [models, samples]."""
+        return self.membership.trained_labels(self.data.y)
+
+    def labels_of(self, models: np.ndarray) -> np.ndarray:
+        """`labels` of some models."""
+        return self.labels if self.labels.ndim == 1 else self.labels[models]
+
+    @cached_property
+    def failed_attacks(self) -> dict[str, str]:
+        """Attack → why there are no scores of it."""
+        return tables.read_failures(self.scores_file) if self.scores_file else {}
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+        """(attack, form) → score float64 and decision bool, each [target models, samples]; NaN where not asked."""
+        shape = (int(self.target.sum()), len(self.data.y))
+        dense = {}
+        for key, columns in tables.read_scores(self.scores_file).items():
+            at = (columns["model"], columns["index"])
+            for column, values, size in zip(("model", "index"), at, shape, strict=True):
+                if len(values) and not 0 <= values.min() <= values.max() < size:
+                    raise ArtifactError(
+                        f"{self.scores_file}: field {column!r} has values outside 0 … {size - 1}, which the "
+                        "memberships do not know; delete it and run again"
+                    )
+            score, decision = np.full(shape, np.nan), np.zeros(shape, bool)
+            score[at], decision[at] = columns["score"], columns["decision"]
+            dense[key] = score, decision
+        return dense
+
+    def answers(self, files: list[str]) -> Answers:
+        """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""
+        if tuple(files) not in self._read:
+            self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file)
+        return self._read[tuple(files)]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The audited models: what they answer, and who saw what.
+
+    ``logits`` float32 [models, samples, classes] after unlearning; ``labels`` int64 [samples] or [models, samples], as
+    models were taught; ``forget``, ``heldout`` and ``retain`` bool [models, samples]; ``split`` and ``block`` int64
+    [models]: models of one block share samples, those of one split in it were asked to forget the same.
+    """
+
+    logits: np.ndarray
+    labels: np.ndarray
+    forget: np.ndarray
+    heldout: np.ndarray
+    retain: np.ndarray
+    split: np.ndarray
+    block: np.ndarray
+
+    @cached_property
+    def phi(self) -> np.ndarray:
+        """φ = log p/(1 − p) of the label, float64 [models, samples]."""
+        return phi(logits=self.logits, y=self.labels)
+
+
+def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
+    """log p, the mean over scored tokens, of rows ``views`` int64 [samples, k], −1 where there is none.
+
+    ``logits`` [models, rows, 2] of language models, (φ, 0) → float64 [models, samples, k], NaN where there is none.
+    """
+    two = logits.astype(np.float64)
+    logp = -np.logaddexp(0.0, two[..., 1] - two[..., 0])
+    return np.where(views >= 0, logp[:, views], np.nan)

@@ -1,0 +1,127 @@
+"""A case made of a user's own logits: several populations, each with its own memberships, all but target/ optional."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.logits import StoredLogits
+from unlearning_audit.artifacts.published import Published, holds
+from unlearning_audit.plugins.guard import PluginError, ours
+
+#: form → (population of shadow models, the membership mask that marks members).
+KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
+
+
+@dataclass
+class ExternalCase(Case):
+    """``files``: population → its data.npz, membership.npz and logits.npz; "target" are the audited models.
+    ``missing``: "attack/form" → why it could not be asked. ``options`` of other metrics, by
+    their names; ``design``: how forgotten and held-out samples were drawn, as a study says.
+    """
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    options: dict[str, dict] = field(default_factory=dict)
+    design: str = ""
+
+    @classmethod
+    def of(cls, names: list[str], files: list[str], scores_file: str | None = None) -> "ExternalCase":
+        """From the names of the populations and their three files each, in the same order."""
+        grouped = {name: list(files[3 * i : 3 * i + 3]) for i, name in enumerate(names)}
+        data, membership, logits = grouped["target"]
+        return cls(data, [membership], [], [logits], scores_file, files=grouped)
+
+    @cached_property
+    def others(self) -> dict[str, "ExternalCase"]:
+        """The other populations, each as a case of its own."""
+        return {name: ExternalCase.of(["target"], files) for name, files in self.files.items() if name != "target"}
+
+    @cached_property
+    def published(self) -> Published | None:
+        """What result files say of the audited models, where there are no logits; else None."""
+        (path,) = self.unlearned_files
+        return Published.read(path) if holds(path) else None
+
+    def unlike(self, name: str, other: "ExternalCase | None", own: str = "target") -> str:
+        """Why population ``name`` cannot be compared with this one, model by model and sample by sample; else ""."""
+        if other is None:
+            return f"there is no {name}/ with logits"
+        if not np.array_equal(other.data.y, self.data.y):
+            return f"{name}/ holds other samples than {own}/"
+        for what in ("train", "forget", "heldout"):
+            if not np.array_equal(getattr(other.membership, what), getattr(self.membership, what)):
+                return f"the models of {name}/ are not those of {own}/ in the same order: their {what} differs"
+        return ""
+
+    def same_samples(self, name: str) -> bool:
+        """Whether the samples of a population are those of the target, as far as numbers and labels tell."""
+        return np.array_equal(self.others[name].data.y, self.data.y)
+
+
+def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """The populations that can be read, besides the audited one: their names and three files each; and sentences about
+    the others."""
+    kept, paths, sentences = [], [], []
+    for number, name in enumerate(names):
+        own = files[3 * number : 3 * number + 3]
+        try:
+            if name != "target" and not holds(own[2]):
+                StoredLogits.open(own[2])
+        except FailedError as error:
+            sentences.append(f"{error}; nothing is compared with it")
+            continue
+        kept.append(name)
+        paths += own
+    return kept, paths, list(dict.fromkeys(sentences))
+
+
+def references(case: ExternalCase, asked: np.ndarray) -> dict[str, Reference]:
+    """form → reference, for the forms whose models are there.
+
+    ``asked`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
+    them, the reference holds these columns only, so that attacks with a model per sample can be run.
+    """
+    found = {}
+    for form, (name, mask) in KNOWLEDGE.items():
+        if name not in case.others:
+            continue
+        other = case.others[name]
+        member, nonmember = getattr(other.membership, mask), other.membership.heldout
+        known = np.flatnonzero((member | nonmember).any(0))
+        if case.same_samples(name) and (member.any(0) & nonmember.any(0))[asked].all():
+            known = asked
+        found[form] = Reference(
+            other.unlearned[:, known], other.labels[..., known], member[:, known], nonmember[:, known]
+        )
+    return found
+
+
+def scored(
+    case: ExternalCase, name: str, module: ModuleType, chosen: dict, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """As `scoring.scored`; why an attack could not be asked goes to ``case.missing``."""
+    rows = scoring.asked(case)
+    found = references(case, rows)
+    classes = case.unlearned.shape[2]
+    # An attack that uses no reference needs no shadow models.
+    nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+    for form, (population, _) in KNOWLEDGE.items():
+        if signals := needs(getattr(module, "NEEDS", None)):
+            what = " and ".join(signals).replace("_", " ")
+            case.missing[f"{name}/{form}"] = f"it needs {what}, which logits do not tell"
+            continue
+        try:
+            yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
+        except PluginError as error:
+            lacks = ours(module.__file__) and isinstance(error.__cause__, ValueError)  # ours say so what they lack
+            if form in found and not lacks:
+                raise
+            nothing = f"it learns from shadow models, and there is no {population}/"
+            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else nothing

@@ -1,0 +1,92 @@
+"""Mean, median and spread per sample over the models of one side, with or without the model in question."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Centre:
+    """Means per sample over the ``count`` models of one side, float64 and int [samples], for large populations: as
+    ``mean`` bit for bit, one model at a time."""
+
+    value: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Iterable[np.ndarray], mask: np.ndarray) -> "Centre":
+        """Of the ``rows`` float64 [samples] of all models, of which ``mask`` bool [models, samples] count; NaN where
+        none does."""
+        total, count = np.zeros(mask.shape[1]), mask.sum(axis=0)
+        for row, side in zip(rows, mask, strict=True):
+            total += np.where(side, row, 0.0)
+        with np.errstate(invalid="ignore"):
+            return cls(total / count, count)
+
+    def without(self, row: np.ndarray, side: np.ndarray) -> np.ndarray:
+        """The means without the model of ``row``, where ``side`` bool [samples] counts it, float64 [samples]."""
+        with np.errstate(invalid="ignore"):
+            return self.value - np.where(side, row - self.value, 0.0) / (self.count - side)
+
+
+def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
+    """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
+
+    With ``leave_out`` the audited model itself does not count.
+    """
+    count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
+    if (count < minimum).any():
+        worst = int(count.argmin())
+        raise ValueError(
+            f"sample {worst} has {count[worst]} reference models as {side}, {(count < minimum).sum()} samples have "
+            f"fewer than {minimum}: train more shadow models or score only samples that the reference covers"
+        )
+
+
+def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
+    """Mean of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples].
+
+    With ``leave_out``: [models, samples], row m without model m where m is in the mask.
+    """
+    count = mask.sum(axis=0)
+    centre = np.where(mask, x, 0.0).sum(axis=0) / count
+    if not leave_out:
+        return centre[None]
+    return centre - np.where(mask, x - centre, 0.0) / (count - mask)
+
+
+def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
+    ordered = np.sort(np.where(mask, x, np.inf), axis=0)
+    count = mask.sum(axis=0)[None]
+    low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
+    return 0.5 * (low + high)
+
+
+def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Sum of squared deviations from each sample's own mean, and the number of models; shapes as ``mean``."""
+    count, centre = mask.sum(axis=0), mean(x, mask)
+    deviation = np.where(mask, x - centre, 0.0)
+    total = (deviation**2).sum(axis=0)
+    if not leave_out:
+        return total[None], count[None]
+    fewer = count - mask
+    return np.maximum(total - deviation**2 * count / np.maximum(fewer, 1), 0.0), fewer
+
+
+def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = False) -> np.ndarray:
+    """Standard deviation (divisor n), broadcastable to the shape of ``mean``.
+
+    ``kind``: ``per_sample``, around each sample's mean; ``within``, those deviations pooled over all samples;
+    ``global``, of all values together, differences between samples included, as the published code has it.
+    """
+    if kind == "global":
+        deviation = np.where(mask, x - x[mask].mean(), 0.0)
+        sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]
+        n, first, second = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
+        return np.sqrt(np.maximum(second / n - (first / n) ** 2, 0.0))[:, None]
+    total, count = squares(x, mask, leave_out=leave_out)
+    if kind == "within":
+        total, count = total.sum(axis=1, keepdims=True), count.sum(axis=1, keepdims=True)
+    return np.sqrt(total / count)

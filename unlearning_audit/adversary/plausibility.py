@@ -1,0 +1,261 @@
+"""Whether logits from elsewhere can be what their folders say: mistakes that would otherwise become wrong numbers."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from unlearning_audit.adversary import likeness
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.external_case import ExternalCase
+
+#: Populations of which no two may share a model, whatever method is audited; original and target may, if nothing was
+#: done to the former.
+APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
+         ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
+
+#: Columns in another order are told where this share of answers is right in the order that fits best, and so many times
+#: as many as in the order that is given.
+RIGHT, TIMES = 0.5, 2.0
+
+#: Differences of accuracies beyond so many standard errors, and of at least so much, are no chance.
+ERRORS, LEAST = 4.0, 0.02
+
+
+def refusal(case: ExternalCase) -> str:
+    """Why the logits of a case cannot be what they are said to be, in one sentence; "" if nothing speaks against it."""
+    whole = populations(case)
+    marks = {name: fingerprints(one.unlearned) for name, one in whole.items()}
+    for one, other in APART:
+        if one in marks and other in marks:
+            shared = [(i, marks[other].index(mark)) for i, mark in enumerate(marks[one]) if mark in marks[other]]
+            if shared:
+                i, j = shared[0]
+                return (
+                    f"{title(case, other)} holds models of {title(case, one)}: the logits of {len(shared)} are "
+                    f"identical (model {j} is model {i} of the latter); {MEANT[other]}"
+                )
+    for name, one in whole.items():
+        if order := columns(one):
+            swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
+            return (
+                f"the columns of the logits of {title(case, name)} are in another order than labels.npy: class "
+                f"{swapped}; save logits[..., order] with the order of the labels"
+            )
+    for name, one in whole.items():
+        if negated(one):
+            return (
+                f"the logits of {title(case, name)} have the wrong sign: most labels have the smallest one, not the "
+                "largest; save -logits, if these are losses"
+            )
+    return mixture_of(case)[0]
+
+
+def mixture_of(case: ExternalCase) -> tuple[str, str]:
+    """`mixture` of the audited models of a case, where the same models before unlearning are known."""
+    before = case.others.get("original")
+    if before is None or case.files["original"] == case.files["target"] or case.unlike("original", before):
+        return "", ""
+    rows = likeness.evenly(np.arange(case.unlearned.shape[1]))
+    return mixture(case, before.unlearned[:, rows], case.unlearned[:, rows])
+
+
+def mixture(case: Case, before: np.ndarray, after: np.ndarray) -> tuple[str, str]:
+    """Why the models of a case are not each unlearned by itself, in a sentence: a refusal, and a doubt; each is "" if
+    there is none. ``before`` and ``after`` [models, samples, classes], answers of the same models to some samples.
+
+    Two models that were others before, and were asked to forget other samples, answer alike only if a method mixed
+    them. With equal samples to forget they might be drawn from one seed, which makes intervals too narrow.
+    """
+    doubt = ""
+    for kind, i, j in likeness.mixed(before, after):
+        if kind == "was":
+            return f"model {i} answers as model {j} did before unlearning; {EACH}", ""
+        if not np.array_equal(case.membership.forget[i], case.membership.forget[j]):
+            return f"models {i} and {j} answer alike after unlearning, and did not before; {EACH}", ""
+        doubt = doubt or (
+            f"models {i} and {j} answer alike after unlearning, and did not before: were they mixed, or drawn from one "
+            "seed? They count as models of their own and make intervals too narrow"
+        )
+    return "", doubt
+
+
+#: What a method has to do, for one that mixes models.
+EACH = "a method must change every model by itself, and the first dimension of what it edits counts the models"
+
+
+#: What a population holds, for who has mistaken it.
+MEANT = {
+    "shadow": "shadow models are others, which the adversary trained and unlearned itself",
+    "retrain": "retrained models are others, which never saw the forget set",
+    "retrain_control": "the control is retrained independently",
+    "shadow_original": "shadow models are others, which the adversary trained itself",
+}
+
+
+def doubts(case: ExternalCase) -> Iterator[str]:
+    """What is hard to believe of a case, though it could be so; one sentence each."""
+    whole = populations(case)
+    yield from filter(None, [mixture_of(case)[1]])
+    yield from _near(case, whole)
+    for short, one in whole.items():
+        name = title(case, short)
+        marks = fingerprints(one.unlearned)
+        copies = len(marks) - len(set(marks))
+        if copies:
+            first = next(i for i, mark in enumerate(marks) if mark in marks[:i])
+            yield (
+                f"{name} holds {copies} models twice (model {first} is model {marks.index(marks[first])}); copies "
+                "count as models of their own and make intervals too narrow: leave them out of all files"
+            )
+        else:
+            yield from _twins(name, one)
+        still = (one.unlearned == one.unlearned[:, :1]).all(axis=(1, 2))
+        if still.any():
+            yield f"{name} holds {int(still.sum())} models that say the same of every sample"
+        yield from _of_accuracies(name, one, knows_forgotten=short in ("original", "shadow_original"))
+        if short in ("original", "shadow_original"):
+            yield from _exchanged(name, one)
+
+
+def _twins(name: str, one: ExternalCase) -> Iterator[str]:
+    """Models of one population that hardly differ."""
+    pairs = list(likeness.twins(_some(one)))
+    if pairs:
+        i, j = pairs[0]
+        yield (
+            f"{name} holds models that hardly differ (model {j} is nearly model {i}; {len(pairs)} such pairs in "
+            "all); copies count as models of their own and make intervals too narrow: leave them out of all files"
+        )
+
+
+def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
+    """Populations of which one is nearly the other."""
+    for one, other in APART:
+        if one not in whole or other not in whole or not case.same_samples(other if other != "target" else one):
+            continue
+        here, there = (_some(whole[name]) for name in (one, other))
+        if here.shape[1:] != there.shape[1:]:
+            continue
+        pairs = list(zip(*np.nonzero(likeness.apart(there, here) < likeness.ALIKE), strict=True))
+        if pairs:
+            j, i = pairs[0]
+            yield (
+                f"{len({int(pair[0]) for pair in pairs})} models of {title(case, other)} are nearly models of "
+                f"{title(case, one)} (model {j} is nearly model {i} of the latter); {MEANT[other]}"
+            )
+
+
+def _some(one: ExternalCase) -> np.ndarray:
+    """The answers of a population to a sample of its samples."""
+    return one.unlearned[:, likeness.evenly(np.arange(one.unlearned.shape[1]))]
+
+
+def negated(case: ExternalCase) -> bool:
+    """Whether labels have the smallest logit by far more often than the largest; of two classes nobody can say."""
+    if case.unlearned.shape[2] == 2:
+        return False
+    rows = _kept(case)
+    labels = np.broadcast_to(case.labels, rows.shape)[rows]
+    most, least = (ends[rows] == labels for ends in (case.unlearned.argmax(-1), case.unlearned.argmin(-1)))
+    return least.mean() > RIGHT and least.mean() > TIMES * most.mean()
+
+
+def _kept(case: ExternalCase) -> np.ndarray:
+    """Retained samples, or, where none is known, all that are not to be forgotten: bool [models, samples]."""
+    member = case.membership
+    return member.retain if member.retain.any() else ~member.forget
+
+
+def _exchanged(name: str, one: ExternalCase) -> Iterator[str]:
+    """Models before unlearning that are surer of what they never saw than of what they shall forget."""
+    wide = one.unlearned.astype(np.float64)
+    top = wide.max(axis=-1, keepdims=True)
+    labels = np.broadcast_to(one.labels, wide.shape[:2])[..., None]
+    logp = (np.take_along_axis(wide, labels, -1) - top)[..., 0] - np.log(np.exp(wide - top).sum(axis=-1))
+    forget, heldout = logp[one.membership.forget], logp[one.membership.heldout]
+    if not (forget.size and heldout.size):
+        return
+    spread = np.sqrt(forget.var() / forget.size + heldout.var() / heldout.size)
+    if heldout.mean() - forget.mean() > max(ERRORS * spread, LEAST):
+        yield (
+            f"{name} is surer of the samples in heldout.npy than of those in forget.npy, which it was trained on: are "
+            "the two the other way round, or is what shall be forgotten harder by itself?"
+        )
+
+
+def populations(case: ExternalCase) -> dict[str, ExternalCase]:
+    """All populations by name, the audited models as "target"; one that plays two parts comes once."""
+    found, files = {"target": case}, [case.files["target"]]
+    for name, other in case.others.items():
+        if case.files[name] not in files:
+            found[name] = other
+            files.append(case.files[name])
+    return found
+
+
+def title(case: ExternalCase, name: str) -> str:
+    """The folder of a population as its user knows it: that of the audited models may be another one's."""
+    node = Path(case.files[name][0]).parent.name
+    label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
+    return f"{label.replace('-', '/')}/"
+
+
+def fingerprints(logits: np.ndarray) -> list[bytes]:
+    """One for each model of ``logits`` [models, samples, classes]; equal for equal logits."""
+    return [hashlib.blake2b(np.ascontiguousarray(one), digest_size=16).digest() for one in logits]
+
+
+def columns(case: ExternalCase) -> list[int]:
+    """The column that answers each class, if that is surely not the class's own; else nothing.
+
+    Only retained samples count, or, where nothing is known of these, all that are not to be forgotten.
+    """
+    member, rows = case.membership, _kept(case)
+    said, labels = case.unlearned.argmax(-1)[rows], np.broadcast_to(case.labels, rows.shape)[rows]
+    classes = case.unlearned.shape[2]
+    if classes == 2:  # a method may turn the answers of a model round
+        return []
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (labels, said), 1)
+    _, best = linear_sum_assignment(counts, maximize=True)
+    given, found = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
+    said = case.unlearned.argmax(-1)[member.forget]
+    forgotten = np.broadcast_to(case.labels, rows.shape)[member.forget]
+    # Columns are in one order for all samples, those to be forgotten as well.
+    elsewhere = (said == forgotten).sum() > (said == best[forgotten]).sum()
+    return best.tolist() if found > RIGHT and found > TIMES * given and not elsewhere else []
+
+
+def _of_accuracies(name: str, one: ExternalCase, knows_forgotten: bool) -> Iterator[str]:
+    """Models that know nothing of what they kept, or more of what they should not know."""
+    member = one.membership
+    right = one.unlearned.argmax(-1) == one.labels
+    kept = right[rows := _kept(one)]
+    if not kept.size:
+        return
+    labels = np.broadcast_to(one.labels, right.shape)[rows]
+    chance = np.bincount(labels).max() / len(labels)
+    if kept.mean() <= chance + ERRORS * np.sqrt(chance * (1 - chance) / kept.size):
+        yield (
+            f"{name} answers {kept.mean():.0%} of its retained samples rightly, which is chance ({chance:.0%}): either "
+            "these models are broken, or train.npy and forget.npy mark the wrong samples, or logits.npy has its "
+            "samples in another order than labels.npy"
+        )
+        return
+    sides = {"heldout.npy": member.heldout}
+    if not knows_forgotten:
+        sides = {"forget.npy": member.forget, **sides}
+    for file, mask in sides.items():
+        other = right[mask]
+        if not other.size:
+            continue
+        gap = other.mean() - kept.mean()
+        spread = np.sqrt(kept.var() / kept.size + other.var() / other.size)
+        if gap > max(ERRORS * spread, LEAST):
+            yield (
+                f"{name} answers {other.mean():.1%} of the samples in {file} rightly and only {kept.mean():.1%} of "
+                "those that it keeps: are the two the other way round?"
+            )

@@ -1,0 +1,208 @@
+"""From logits to scores: attacks learn from shadow models and score every target sample."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.randomness.keyed import generator
+
+
+def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the columns of `tables.write_scores` for one attack, once for each form (trained, unlearned).
+
+    Raises PluginError if the attack fails, or returns a value that is not finite for a row it was asked about.
+    """
+    membership, target = case.membership, case.target
+    shadow = membership[~target]
+    for form, files, member in (
+        ("trained", case.originals, shadow.train),
+        ("unlearned", case.unlearned_files, shadow.forget),
+    ):
+        known = np.flatnonzero((member | shadow.heldout).any(0))
+        signal = needed(case, module, files, ~target, known)
+        said = there(signal)
+        reference = Reference(
+            case.answers(files).of(~target, known), case.labels_of(~target)[..., known], member[:, known] & said,
+            shadow.heldout[:, known] & said, **signal,
+        )  # fmt: skip
+        yield columns(case, name, form, module, chosen, reference, seed)
+
+
+def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+    """As `scored`, without shadow models: the attack on each model learns from rows of that model.
+
+    Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
+    asked with all that they were trained on as members, the forget set included (form "seen"), which Becker & Liebig
+    2022 compare with the other form after unlearning. Non-members are the test part; ValueError if there is none.
+    """
+    test = case.data.part == 1
+    if not test.any():
+        raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
+    membership = case.membership[case.target]
+    yield _each(case, name, "own", module, chosen, membership.retain, test, seed)
+    if case.unlearned_files == case.originals:
+        yield _each(case, name, "seen", module, chosen, membership.train, test, seed)
+
+
+def _each(
+    case: Case,
+    name: str,
+    form: str,
+    module: ModuleType,
+    chosen: dict,
+    member: np.ndarray,
+    nonmember: np.ndarray,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """The attack on each target model separately; it learns from that model's ``member`` [models, samples] and
+    ``nonmember`` rows [samples]."""
+    membership = case.membership[case.target]
+    labels = np.broadcast_to(case.labels, case.membership.train.shape)
+    everything = np.arange(len(case.data.y))
+    found = []
+    each = case.answers(case.unlearned_files).each(case.target)
+    for number, (model, own) in enumerate(zip(np.flatnonzero(case.target), each, strict=True)):
+        logits, y = own[None], labels[model][None]
+        known = np.flatnonzero(member[number] | nonmember)
+        signal = needed(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+        said = there({what: value[:, known] for what, value in signal.items()})
+        reference = Reference(
+            logits[:, known], y[:, known], member[number, known][None] & said, nonmember[known][None] & said,
+            **{what: value[:, known] for what, value in signal.items()},
+        )  # fmt: skip
+        rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
+        value, decision = called(
+            module, logits[:, rows], y[:, rows], reference, chosen, generator(seed, "attack", name, form, number),
+            **{what: value[:, rows] for what, value in signal.items()},
+        )  # fmt: skip
+        at = np.full(len(rows), number), rows
+        role = np.where(membership.forget[at], "forget", "heldout")
+        found.append(_columns(name, form, *at, role, value[0], decision[0]))
+    return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
+
+
+def needed(
+    case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
+    [rows]: name → float64 [models, rows, …]."""
+    return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
+
+
+def there(signal: dict[str, np.ndarray]) -> np.ndarray:
+    """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
+    asked about, and no reference of those that all shadow models saw."""
+    known = np.array(True)
+    if "tokens" in signal:
+        known = known & ~np.isnan(signal["tokens"]).all((-1, -2))
+    if "reference_logp" in signal:
+        known = known & ~np.isnan(signal["reference_logp"])
+    return known
+
+
+def asked(case: Case) -> np.ndarray:
+    """The samples that attacks are asked about for some target model (`Membership.asked`), int64 [rows]."""
+    return np.flatnonzero(case.membership[case.target].asked.any(0))
+
+
+def columns(
+    case: Case, name: str, form: str, module: ModuleType, chosen: dict, reference: Reference, seed: int
+) -> dict[str, np.ndarray]:
+    """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
+    membership, rows = case.membership[case.target], asked(case)
+    value, decision = called(
+        module,
+        case.answers(case.unlearned_files).of(case.target, rows),
+        case.labels_of(case.target)[..., rows],
+        reference,
+        chosen,
+        generator(seed, "attack", name, form),
+        **needed(case, module, case.unlearned_files, case.target, rows),
+    )
+    model, column = np.nonzero(membership.asked[:, rows])
+    at = model, rows[column]
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, value[model, column], decision[model, column])
+
+
+def called(
+    module: ModuleType,
+    logits: np.ndarray,
+    y: np.ndarray,
+    reference: Reference,
+    chosen: dict,
+    rng: np.random.Generator,
+    **signal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the attack's ``score`` returns: score, a number, and decision, bool, each [models, rows].
+
+    Raises PluginError if it fails or returns something else.
+    """
+    with guard(module.__file__):
+        return _checked(
+            module.score(logits, y, reference, module.Options(**chosen["options"]), rng, **signal),
+            logits.shape[:2], module.__file__,
+        )  # fmt: skip
+
+
+def answered(
+    case: Case,
+    name: str,
+    form: str,
+    model: np.ndarray,
+    index: np.ndarray,
+    score: np.ndarray,
+    decision: np.ndarray,
+    file: str | Path,
+) -> dict[str, np.ndarray]:
+    """Columns of scores that come from another process, in which the ``file`` of a user ran: all [rows].
+
+    Raises PluginError unless they are numbers about the samples that attacks are asked about, each once.
+    """
+    membership = case.membership[case.target]
+    shape = membership.train.shape
+    kinds = {"iu": (model, index), "f": (score,), "b": (decision,)}
+    sound = form in FORMS and all(
+        one.shape == index.shape and one.dtype.kind in kind for kind, some in kinds.items() for one in some
+    )
+    if not sound or not np.array_equal(
+        np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.asked.ravel())
+    ):
+        raise PluginError(f"{shown(file)}: it answered for other samples than it was asked about")
+    at = model, index
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    return _columns(name, form, *at, role, score, decision)
+
+
+#: What attacks learn from: shadow models as trained or as unlearned, or rows of the model itself.
+FORMS = ("trained", "unlearned", "own", "seen")
+
+
+def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
+    wanted = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise PluginError(f"{shown(file)}: score {wanted}, it returned {said(returned)}")
+    value, decision = returned
+    for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+            raise PluginError(f"{shown(file)}: score {wanted}, its {name} is {said(array)}")
+    return value, decision
+
+
+def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
+    if not np.isfinite(value).all():
+        raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
+    return {
+        "attack": np.full(len(model), name),
+        "form": np.full(len(model), form),
+        "model": model.astype(np.int32),
+        "index": index.astype(np.int32),
+        "role": role,
+        "score": value.astype(np.float64),
+        "decision": decision,
+    }

@@ -1,0 +1,161 @@
+"""Inputs of attacks: exact log-probabilities, and the rows of known membership."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+
+Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Known:
+    """The reference as one flat list of rows: ``value`` float64 [rows, ...], ``label`` int64, ``member`` bool."""
+
+    value: np.ndarray
+    label: np.ndarray
+    member: np.ndarray
+
+
+def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """phi = log p_y/(1 − p_y), float64 [n], as a statistic of ``logits`` [n, classes] and ``y`` [n]."""
+    return stats.phi(logits=logits, y=y)
+
+
+def log_probabilities(logits: np.ndarray) -> np.ndarray:
+    """log p_c of the softmax, float64 [..., classes]; exact also where p_c rounds to 0 or to 1."""
+    shifted, _, rest = _split(logits)
+    return shifted - np.log1p(rest)
+
+
+def log_complements(logits: np.ndarray) -> np.ndarray:
+    """log(1 − p_c) of the softmax, float64 [..., classes]; finite also where p_c rounds to 1."""
+    shifted, top, rest = _split(logits)
+    normaliser = np.log1p(rest)
+    p = np.exp(shifted - normaliser)
+    np.put_along_axis(p, top, 0.0, axis=-1)
+    result = np.log1p(-p)
+    np.put_along_axis(shifted, top, -np.inf, axis=-1)
+    second = shifted.max(axis=-1, keepdims=True)
+    others = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))
+    np.put_along_axis(result, top, others - normaliser, axis=-1)
+    return result
+
+
+def label_logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log p of the label, float64 [n]; of a language model the mean over the scored tokens."""
+    return of_label(log_probabilities(logits), y)
+
+
+def of_label(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The entry of ``values`` [..., classes] that belongs to the label ``y`` [...]."""
+    return np.take_along_axis(values, y[..., None], axis=-1)[..., 0]
+
+
+def labels(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Labels int64 [models, samples] of checked logits.
+
+    Raises ValueError for logits that are not finite [models, samples, classes ≥ 2] and for labels that do not
+    fit them: y is [samples] or [models, samples] with values in [0, classes).
+    """
+    if logits.ndim != 3 or logits.shape[-1] < 2:
+        raise ValueError(f"logits must be [models, samples, classes ≥ 2], not {list(logits.shape)}")
+    models, samples, classes = logits.shape
+    y = np.asarray(y)
+    if y.shape not in {(samples,), (models, samples)} or y.dtype.kind not in "iu":
+        raise ValueError(f"y must be integers [{samples}] or [{models}, {samples}], not {y.dtype} {list(y.shape)}")
+    if y.size and not 0 <= y.min() <= y.max() < classes:
+        raise ValueError(f"y holds labels outside 0…{classes - 1}, the classes of the logits")
+    if not np.isfinite(logits).all():
+        raise ValueError("logits hold NaN or infinite values: the model that made them cannot be scored")
+    return np.broadcast_to(y.astype(np.int64), (models, samples))
+
+
+def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """``statistic(logits [samples, classes], y [samples])`` of each model in turn: float64 [models, samples].
+
+    One model at a time, so that memory does not grow with the population. Raises ValueError as ``labels``.
+    """
+    y = labels(logits, y)
+    values = np.empty(y.shape, dtype=np.float64)
+    for m in range(len(logits)):
+        values[m] = statistic(logits[m], y[m])
+    return values
+
+
+def known(statistic: Statistic, reference, *, classes: int) -> Known:
+    """The statistic of every row of a ``Reference`` that is a member or a non-member.
+
+    Raises ValueError when the reference has not as many ``classes`` as the audited models, for matrices that
+    do not fit the logits, a row that is both, and a reference without members or without non-members.
+    """
+    y, rows = _known(reference, classes)
+    value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
+    return Known(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
+
+
+def known_values(values: np.ndarray, reference, *, classes: int) -> Known:
+    """As `known`, of a statistic that is computed already: ``values`` float64 [models, samples] of the reference."""
+    y, rows = _known(reference, classes)
+    return Known(value=values[rows], label=y[rows], member=reference.member[rows])
+
+
+def _known(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and rows of known membership of a reference that fits, int64 and bool [models, samples]."""
+    y = labels(reference.logits, reference.y)
+    if reference.logits.shape[-1] != classes:
+        raise ValueError(f"the reference has {reference.logits.shape[-1]} classes, the audited models {classes}")
+    _sides(reference)
+    for name in ("member", "nonmember"):
+        if not getattr(reference, name).any():
+            raise ValueError(f"reference.{name} is empty: no attack can be fitted without such rows")
+    return y, reference.member | reference.nonmember
+
+
+def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
+    """Check a reference whose columns are the samples of ``logits``, for attacks with a model per sample.
+
+    Raises ValueError when the numbers of samples or classes differ or the labels of more than one sample in
+    ten (then they are other samples), when the membership matrices do not fit, and when an audited model is
+    also a reference model: it would be compared with itself.
+    """
+    if logits.shape[1:] != reference.logits.shape[1:]:
+        raise ValueError(
+            f"the reference holds {list(reference.logits.shape[1:])} samples and classes, the audited models "
+            f"{list(logits.shape[1:])}: this attack needs the same samples in both"
+        )
+    _sides(reference)
+    own_labels, their_labels = labels(logits, y), labels(reference.logits, reference.y)
+    shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # of any two models
+    if shared.mean() < 0.9:
+        raise ValueError(
+            f"{(~shared).sum()} of {len(shared)} samples have other labels in the reference than in the audited "
+            "models: this attack needs the same samples in both, column by column"
+        )
+    for m, own in enumerate(logits):
+        twins = np.flatnonzero((reference.logits[:, 0] == own[0]).all(axis=-1))
+        if any(np.array_equal(own, reference.logits[r]) for r in twins) and np.ptp(own) > 0:
+            raise ValueError(f"audited model {m} is also a reference model: leave it out of its own reference")
+
+
+def _sides(reference) -> None:
+    """Raise ValueError when the membership matrices do not fit the logits or overlap."""
+    shape = reference.logits.shape[:2]
+    for name in ("member", "nonmember"):
+        matrix = getattr(reference, name)
+        if matrix.shape != shape or matrix.dtype != bool:
+            raise ValueError(f"reference.{name} must be bool {list(shape)}, one entry per model and sample")
+    if (reference.member & reference.nonmember).any():
+        raise ValueError("a reference row cannot be member and non-member of the same model")
+
+
+def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logits minus their maximum, where that maximum is, and the sum of all other exponentials."""
+    shifted = np.asarray(logits).astype(np.float64)
+    top = shifted.argmax(axis=-1, keepdims=True)
+    shifted -= np.take_along_axis(shifted, top, axis=-1)
+    exponential = np.exp(shifted)
+    np.put_along_axis(exponential, top, 0.0, axis=-1)
+    return shifted, top, exponential.sum(axis=-1, keepdims=True)

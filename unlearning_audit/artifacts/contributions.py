@@ -1,0 +1,146 @@
+"""What every model and sample adds to a method's numbers: what differences between methods are computed from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import Check, node_of, read_arrays, replacing
+
+#: How far a number is from retraining: by a difference, by a ratio to 1, or by a difference of logarithms.
+SCALES = ("difference", "ratio", "log")
+
+#: Stands in files for no limit.
+NO_END = 1e300
+
+#: What a number varies by if the method is retraining: by which samples were drawn for which side, whatever the models
+#: are; as two groups of retrained models do; or as it does itself, beside what it is held against.
+OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What a number is held against.
+
+    ``ideal``: what theory says of retraining, NaN where only retrained models can tell; ``near``: +1 if doing nothing
+    reads above retraining, −1 if below; ``margin``: the field of a study's margins that says what still counts as
+    retrained, or that number as text, and its ``scale``, one of `SCALES`; ``deciding``: whether a verdict rests on it,
+    or it is a worth that a method must keep; ``far``: whether the other side of retraining means less familiar than
+    never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
+    units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
+    between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, it
+    decides distinguishability alone.
+    """
+
+    ideal: float
+    near: int
+    margin: str
+    scale: str = "difference"
+    deciding: bool = True
+    far: bool = True
+    units: str = "blocks"
+    narrows: bool = True
+    chance: str = OF_ITSELF
+    lowest: float = -np.inf
+    highest: float = np.inf
+    coarse: bool = False
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
+
+    ``names`` [K]: the attack of each, "" where there is none; ``value`` float64 [K, models]; ``influence`` float [K,
+    models, rows], how each sample moves it (0 where a model was not asked); ``imagined`` float64 [K, models, k], of
+    imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
+    [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples.
+    """
+
+    names: tuple[str, ...]
+    value: np.ndarray
+    influence: np.ndarray
+    imagined: np.ndarray
+    unit: np.ndarray
+    split: np.ndarray
+    index: np.ndarray
+    standard: Standard
+
+    def alike(self, other: "Contribution") -> bool:
+        """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
+        return self.names == other.names and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("unit", "split", "index")
+        )
+
+
+def single(
+    *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, standard: Standard,
+    split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
+) -> Contribution:  # fmt: skip
+    """A contribution of one number: ``value`` [models] and so on; without samples, splits or imaginary samples unless
+    they are given."""
+    models = len(value)
+    influence = np.zeros((models, 0)) if influence is None else influence
+    return Contribution(
+        ("",), value[None], influence[None], np.zeros((1, models, 0)) if imagined is None else imagined[None],
+        np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
+        np.arange(influence.shape[1]) if index is None else np.asarray(index), standard,
+    )  # fmt: skip
+
+
+def write(path: str | Path, found: dict[str, Contribution]) -> None:
+    """Write ``contributions.npz`` atomically: metric → contribution. Influences are kept as float32."""
+    arrays = {"metrics": np.array(list(found), "U")}
+    for name, one in found.items():
+        standard = one.standard
+        ideal = np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64)
+        own = {
+            "names": np.array(one.names, "U"), "value": one.value.astype(np.float64),
+            "influence": one.influence.astype(np.float32), "imagined": one.imagined.astype(np.float64),
+            "unit": one.unit.astype(np.int64), "split": one.split.astype(np.int64),
+            "index": one.index.astype(np.int64), "ideal": ideal, "near": np.array(standard.near),
+            "margin": np.array(standard.margin), "scale": np.array(standard.scale),
+            "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
+            "narrows": np.array(standard.narrows), "chance": np.array(standard.chance),
+            "coarse": np.array(standard.coarse),
+            "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
+        }  # fmt: skip
+        arrays |= {f"{name}.{field}": value for field, value in own.items()}
+    # Most of it are zeros, and few values: a tenth of its size when it is compressed.
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
+
+
+def read(path: str | Path) -> dict[str, Contribution]:
+    """Read and check ``contributions.npz``. Raises ArtifactError that names the file and the field."""
+    check = Check(path, read_arrays(path))
+    return {name: _one(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
+
+
+def _one(check: Check, name: str) -> Contribution:
+    names = check.field(f"{name}.names", "U", (None,))
+    value = check.field(f"{name}.value", "f", (len(names), None))
+    shape = value.shape
+    index = check.field(f"{name}.index", "i", (None,))
+    influence = check.field(f"{name}.influence", "f", (*shape, len(index)))
+    imagined = check.field(f"{name}.imagined", "f", (*shape, None))
+    unit, split = (check.field(f"{name}.{field}", "i", shape[1:]) for field in ("unit", "split"))
+    ideal = check.field(f"{name}.ideal", "f", (None,))
+    near = int(check.field(f"{name}.near", "i", ()))
+    texts = ("margin", "scale", "units", "chance")
+    margin, scale, units, chance = (str(check.field(f"{name}.{field}", "U", ())) for field in texts)
+    truths = ("deciding", "far", "narrows", "coarse")
+    deciding, far, narrows, coarse = (bool(check.field(f"{name}.{truth}", "b", ())) for truth in truths)
+    if not len(names) or not shape[1]:
+        check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
+    if near not in (-1, 1):
+        check.fail(f"{name}.near", f"is {near}, but must be 1 or -1")
+    if scale not in SCALES:
+        check.fail(f"{name}.scale", f"is {scale!r}, but must be one of {', '.join(SCALES)}")
+    if chance not in CHANCES:
+        check.fail(f"{name}.chance", f"is {chance!r}, but must be one of {', '.join(CHANCES)}")
+    known = float(ideal[0]) if len(ideal) else np.nan
+    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
+    standard = Standard(known, near, margin, scale, deciding, far, units, narrows, chance, *map(float, ends), coarse)
+    return Contribution(
+        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard
+    )

@@ -1,0 +1,289 @@
+"""Atomic files: every write goes to a temporary name and is renamed when complete."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+
+class ArtifactError(ValueError):
+    """A file is not what its stage promises; the message names the file, the field and what to do."""
+
+
+class NoAnswerError(ArtifactError):
+    """Some models have no logits, because their method failed or diverged, which is a result and not a damaged file."""
+
+
+class NotFiniteError(NoAnswerError):
+    """A model's logits are NaN or infinite, because training or unlearning diverged."""
+
+
+class FailedError(NoAnswerError):
+    """Models were not made because a plug-in failed: ``part`` "method" or "model", and ``why`` in a sentence."""
+
+    def __init__(self, part: str, why: str) -> None:
+        self.part, self.why = part, why
+        super().__init__(why)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
+
+    A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; temporary files
+    of killed processes are removed by the next write. Permissions follow the umask. Raises ArtifactError if the file
+    cannot be written.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for stale in path.parent.glob(f".{path.name}.*.part"):
+            stale.unlink(missing_ok=True)
+        yield part
+        part.chmod(0o666 & ~_umask())
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        _seal_of(path).unlink(missing_ok=True)  # it is the old file's
+        part.replace(path)
+    except Exception as error:
+        # Libraries in Rust raise other exceptions, with the system's error in the text only.
+        if not isinstance(error, OSError) and "os error" not in str(error):
+            raise
+        raise ArtifactError(
+            f"{path}: could not be written ({getattr(error, 'strerror', None) or error}); free space or fix the "
+            "permissions and run again, finished files are kept"
+        ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def node_of(path: str | Path) -> str:
+    """The node a file belongs to: the name of its folder, which ends in the node's key."""
+    return Path(path).absolute().parent.name
+
+
+def same_node(path: str | Path, written_for: str | None) -> None:
+    """Refuse a file that was written for another node, since exchanged artifacts have equal formats.
+
+    Files from elsewhere carry no node and pass. Raises ArtifactError.
+    """
+    if written_for is not None and written_for != node_of(path):
+        raise ArtifactError(
+            f"{path}: this file was made for {written_for!r}, not for {node_of(path)!r}; "
+            "put it back where it came from or delete it, and run again"
+        )
+
+
+def sha256(path: str | Path) -> str:
+    """SHA-256 of a file's content, hexadecimal."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
+    """Write named arrays to one uncompressed ``.npz``, byte for byte the same for the same arrays."""
+    named = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, node=np.array(node_of(path)), **named)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """All arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file."""
+
+    def read() -> dict[str, np.ndarray]:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+
+    arrays = checked(path, read)
+    node = arrays.pop("node", None)
+    same_node(path, None if node is None else str(node))
+    return arrays
+
+
+def checked(path: str | Path, read: Callable):
+    """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
+    one ArtifactError."""
+    verify(path)
+    return told(path, read)
+
+
+def reason(error: Exception) -> str:
+    """Why a library could not read a file. NumPy's advice to unpickle what is trusted is not passed on."""
+    if "pickle" in str(error):
+        return "it holds pickled objects, which may run code when they are read"
+    return str(error)
+
+
+def write_json(path: str | Path, value: object) -> None:
+    """Write JSON with sorted keys and a final newline."""
+    with replacing(path) as part:
+        part.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path: str | Path):
+    """Read JSON. Raises ArtifactError for a missing or damaged file."""
+    if Path(path).name == "spec.json":  # checks itself while it is read
+        return told(path, lambda: record_of(path))
+    return checked(path, lambda: json.loads(Path(path).read_text()))
+
+
+# ---------------------------------------------------------------- checksums
+
+
+def checksum(path: str | Path) -> str:
+    """BLAKE2b of a file's content with 20 bytes, hexadecimal: it reads more bytes in a second than SHA-256."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
+
+
+def seal(path: str | Path) -> None:
+    """Write the checksum of a file that no ``spec.json`` speaks of beside it, as ``.NAME.blake2b``."""
+    with replacing(_seal_of(path)) as part:
+        part.write_text(checksum(path))
+
+
+def verify(path: str | Path) -> None:
+    """Refuse a file that is not what its job wrote: its checksum is in the ``spec.json`` beside it, or in its seal.
+
+    A file without either passes, and so does one with ``{}`` as its ``spec.json``: it is the user's own, and nothing is
+    known about it but what its reader checks. Raises ArtifactError.
+    """
+    path = Path(path)
+    spec, seal = path.with_name("spec.json"), _seal_of(path)
+    if spec.exists():
+        wanted = record_of(path).get("checksums", {}).get(path.name)
+    else:
+        wanted = told(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
+    if wanted is not None and wanted != told(path, lambda: checksum(path)):
+        raise changed(path)
+
+
+def changed(path: Path) -> ArtifactError:
+    """The refusal of a file that is not what its job wrote."""
+    spec = path.with_name("spec.json")
+    record, own = _seal_of(path), ""
+    if spec.exists():
+        record, own = spec, f", or, if the file is your own, write {{}} into {spec}"
+    return ArtifactError(
+        f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
+        f"it and run again{own}"
+    )
+
+
+def write_spec(path: str | Path, value: dict) -> None:
+    """Write a ``spec.json``: JSON values, and the checksum of the text that they make."""
+    with replacing(path) as part:
+        part.write_text(_with_checksum(value))
+
+
+def record_of(path: str | Path) -> dict:
+    """What the ``spec.json`` beside a file says, if it is as it was made; ``{}`` without one. Raises ArtifactError."""
+    path = Path(path).with_name("spec.json")
+    if not path.exists():
+        return {}
+    text = told(path, lambda: path.read_text(encoding="utf-8"))
+    value = told(path, lambda: json.loads(text))
+    if value == {}:
+        return value
+    if not isinstance(value, dict) or not _as_made(text):
+        raise ArtifactError(
+            f"{path}: this file is not as it was made; put it back, or delete it and run again, or, if what lies "
+            "beside it is your own, write {} into it"
+        )
+    same_node(path, value.get("node"))
+    return value
+
+
+def told(path: str | Path, read: Callable):
+    """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
+    if not Path(path).exists():
+        raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
+    if not Path(path).is_file():  # a pipe or a device, which may never end
+        raise ArtifactError(f"{path}: this is no file; delete it and run again")
+    try:
+        return read()
+    except ArtifactError:
+        raise
+    except Exception as error:
+        raise ArtifactError(
+            f"{path}: this file is damaged or not of the expected format ({type(error).__name__}: {reason(error)}); "
+            "delete it and run again"
+        ) from error
+
+
+def _seal_of(path: str | Path) -> Path:
+    return Path(path).with_name(f".{Path(path).name}.blake2b")
+
+
+def _with_checksum(value: dict) -> str:
+    """The text of a spec, in which its own checksum is that of the text without it."""
+
+    def text(of: dict) -> str:
+        return json.dumps(of, indent=1, sort_keys=True) + "\n"
+
+    return text({**value, "checksum": _checksum_of(text(value))})
+
+
+def _checksum_of(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def _as_made(text: str) -> bool:
+    """Whether the checksum in the text of a spec is that of the text without its line, the only one so indented."""
+    before, _, after = text.partition('\n "checksum": "')
+    own, rest = after[:40], after[40:]
+    if rest.startswith('",'):
+        return own == _checksum_of(before + rest[2:])
+    first = before == "{"  # it is the last field, and then perhaps the only one
+    return own == _checksum_of(before.removesuffix(",") + rest[1 + first :])
+
+
+# ---------------------------------------------------------------- fields
+
+
+class Check:
+    """Conditions on the fields of one file; each failure names the file and the field.
+
+    ``may_diverge``: NaN and infinite numbers come from a model that diverged, and raise NotFiniteError.
+    """
+
+    def __init__(self, path: str | Path, arrays: dict[str, np.ndarray], may_diverge: bool = False) -> None:
+        self.path, self.arrays, self.may_diverge = path, arrays, may_diverge
+
+    def fail(self, field: str, problem: str) -> None:
+        raise ArtifactError(f"{self.path}: field {field!r} {problem}; replace the file or delete it and run again")
+
+    def field(
+        self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None, finite: bool = True
+    ) -> np.ndarray:
+        """The array ``name`` whose dtype kind is one of ``kinds`` and whose shape fits (None = any)."""
+        if name not in self.arrays:
+            self.fail(name, f"is missing (the file has {', '.join(sorted(self.arrays)) or 'nothing'})")
+        value = self.arrays[name]
+        if value.dtype.kind not in kinds:
+            self.fail(name, f"has dtype {value.dtype}, expected kind {'/'.join(kinds)}")
+        if shape is not None and (
+            value.ndim != len(shape)
+            or any(want is not None and want != got for want, got in zip(shape, value.shape, strict=True))
+        ):
+            want = ", ".join("any" if size is None else str(size) for size in shape)
+            self.fail(name, f"has shape {value.shape}, expected ({want})")
+        if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
+            problem = f"has {int((~np.isfinite(value)).sum())} values that are NaN or infinite"
+            if self.may_diverge:
+                raise NotFiniteError(f"{self.path}: field {name!r} {problem}; what made it diverged")
+            self.fail(name, problem)
+        return value

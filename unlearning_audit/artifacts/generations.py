@@ -1,0 +1,58 @@
+"""What language models say by themselves, on samples that they are asked about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+from unlearning_audit.randomness.keyed import generator
+
+
+@dataclass(frozen=True)
+class Generations:
+    """``generations.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
+    the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
+
+    tokens: np.ndarray
+    index: np.ndarray
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically."""
+        write_arrays(path, tokens=self.tokens, index=self.index)
+
+    @staticmethod
+    def write_failure(path: str | Path, why: str) -> None:
+        """Write that there are no models to ask, and why."""
+        write_arrays(path, why=np.array(why))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Generations":
+        """Read and check. Raises FailedError where there were no models, and ArtifactError for a damaged file."""
+        check = Check(path, read_arrays(path))
+        if "why" in check.arrays:
+            raise FailedError("method", str(check.arrays["why"]))
+        index = check.field("index", "iu", (None, None))
+        tokens = check.field("tokens", "iu", (*index.shape, None))
+        for own in index:
+            if len(np.unique(own[own >= 0])) != (own >= 0).sum():
+                check.fail("index", "names a sample twice for one model")
+        return cls(tokens, index.astype(np.int64))
+
+
+def asked(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
+    """Which samples each model continues, int64 [models, rows], filled with −1.
+
+    All that it forgot or that was held out, ``most`` of what it keeps and ``most`` of the test part, drawn by its seed
+    alone, so that a model and the one retrained in its place are asked the same.
+    """
+    found = []
+    for number, seed in enumerate(member.seed.tolist()):
+        own = [np.flatnonzero(member.forget[number] | member.heldout[number])]
+        for name, mask in (("retain", member.retain[number]), ("test", part == 1)):
+            rows = np.flatnonzero(mask)
+            own.append(generator("generate", name, seed).permutation(rows)[:most])
+        found.append(np.sort(np.concatenate(own)))
+    width = max(map(len, found))
+    return np.stack([np.pad(own, (0, width - len(own)), constant_values=-1) for own in found])

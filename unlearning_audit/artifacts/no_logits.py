@@ -1,0 +1,89 @@
+"""What is saved as logits and is none: probabilities, outputs of a sigmoid, losses; told by their numbers alone."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+#: Samples by which numbers are judged, at most.
+SAMPLES = 2000
+
+#: Probabilities, rounded or with noise, lie between 0 and 1 but for so much, and so do all but this share of them.
+SLACK, OUTSIDE = 0.1, 0.02
+
+#: Sums over the classes vary from sample to sample by less than this, as standard deviation.
+CONSTANT = 0.06
+
+#: Where every probability was rounded, or something was added to it, their sum is 1 but for so much; and some model is
+#: that sure of something.
+TOTAL, SURE = 0.25, 0.2
+
+#: Exact probabilities sum to 1 but for so much.
+EXACT = 0.01
+
+#: Logarithms of probabilities sum to 1, as probabilities, but for so much.
+NORMAL = 0.02
+
+
+def problem(logits: np.ndarray) -> str:
+    """What the values of some models are instead of logits, in the second half of a sentence; "" if they may be logits.
+
+    ``logits`` float [models, samples, classes], finite. A model that says the same of every sample is not judged,
+    unless all answers of all models are exact probabilities.
+    """
+    step = max(1, logits.shape[1] // SAMPLES)
+    models = logits[:, ::step].astype(np.float64)
+    varied = (models != models[:, :1]).any(axis=(1, 2))
+    total = logits.sum(axis=-1)
+    if (logits >= 0).all() and (np.abs(total - 1).max() < EXACT or np.abs(total - 100).max() < 100 * EXACT):
+        return f"holds probabilities that sum to {total.mean():.0f}; {SOFTMAX}"
+    for wrong, words, advice in CHECKS:
+        hit = [number for number, model in enumerate(models) if varied[number] and wrong(model)]
+        if hit:
+            some = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
+            which = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({some})"
+            total = models[hit].sum(axis=-1).mean()
+            return f"holds {words.format(total=total)}{which}; {advice}"
+    return ""
+
+
+def _probabilities(model: np.ndarray) -> bool:
+    """Between 0 and 1, and of one sum for all samples: also with something added to each."""
+    low = max(0.0, model.min())
+    return model.max() - low > SURE and _shares(model - low)
+
+
+def _percent(model: np.ndarray) -> bool:
+    return model.max() > 100 * SURE and _shares(model / 100)
+
+
+def _shares(model: np.ndarray) -> bool:
+    sums, outside = model.sum(axis=-1), (model < -SLACK) | (model > 1 + SLACK)
+    near = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
+    return bool(near and outside.mean() <= OUTSIDE and model.min() > -2 * SLACK)
+
+
+def _sigmoid(model: np.ndarray) -> bool:
+    return model.min() >= 0 and model.max() <= 1
+
+
+def _losses(model: np.ndarray) -> bool:
+    """Losses of every class, which are the negated logarithms of probabilities."""
+    if model.min() < 0:
+        return False
+    total = np.exp(-model).sum(axis=-1)
+    return bool((np.abs(total - 1) < NORMAL).mean() > 1 - OUTSIDE)
+
+
+SOFTMAX = "save what goes into softmax, or their logarithms"
+
+#: Whether a model's values [samples, classes] are no logits, what they are then, and what to do.
+CHECKS: tuple[tuple[Callable[[np.ndarray], bool], str, str], ...] = (
+    (
+        _losses,
+        "losses, negated logarithms of probabilities",
+        "save what goes into softmax, or the logarithms themselves",
+    ),
+    (_probabilities, "probabilities that sum to {total:.3g}", SOFTMAX),
+    (_percent, "probabilities that sum to {total:.3g}", SOFTMAX),
+    (_sigmoid, "values between 0 and 1 only, as a sigmoid gives them", "save what goes into it"),
+)

@@ -1,0 +1,48 @@
+"""What models say while they learn a part of what they forgot once more."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+
+
+@dataclass(frozen=True)
+class Relearned:
+    """``relearned.npz``: after each number of ``steps`` int64 [points], the first of them 0.
+
+    ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
+    trained with, and whether its prediction is that; ``taught`` bool [models, rows], what a model learned again;
+    ``index`` int64 [rows] into the data. Models are the defender's, in the order of the memberships.
+    """
+
+    steps: np.ndarray
+    phi: np.ndarray
+    right: np.ndarray
+    taught: np.ndarray
+    index: np.ndarray
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically."""
+        write_arrays(path, **{f.name: getattr(self, f.name) for f in fields(self)})
+
+    @staticmethod
+    def write_failure(path: str | Path, why: str) -> None:
+        """Write that there are no models to ask, and why."""
+        write_arrays(path, why=np.array(why))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Relearned":
+        """Read and check. Raises FailedError where there were no models, and ArtifactError for a damaged file."""
+        check = Check(path, read_arrays(path))
+        if "why" in check.arrays:
+            raise FailedError("method", str(check.arrays["why"]))
+        steps = check.field("steps", "iu", (None,))
+        phi = check.field("phi", "f", (None, len(steps), None))
+        right = check.field("right", "b", phi.shape)
+        taught = check.field("taught", "b", (phi.shape[0], phi.shape[2]))
+        index = check.field("index", "iu", (phi.shape[2],))
+        if steps[0] != 0 or (np.diff(steps) < 1).any():
+            check.fail("steps", "must rise from 0")
+        return cls(steps.astype(np.int64), phi, right, taught, index.astype(np.int64))

@@ -1,0 +1,253 @@
+"""Rows of numbers and failures, the same from a metric to the page: what they consist of, and their csv files."""
+
+import csv
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import ArtifactError, checked, replacing
+from unlearning_audit.artifacts.tables import light_arrow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number of one method in one scenario.
+
+    ``value`` with its 95 % interval ``ci_low`` to ``ci_high``, NaN where there is none; ``n``: how many samples, pairs
+    or models it is a mean of; ``note``: remarks, and why there is no value. ``attack``: "name/form", or a set of
+    attacks. The fields in `PLACES` narrow down what the number is about; empty or None where they do not apply:
+    ``role`` of samples (forget, heldout, retain, test), ``target``, the kind of target samples (vulnerable, protected),
+    ``pair`` of splits and ``model`` by number, ``models`` compared with each other, ``request`` of a sequence,
+    ``rate`` of false alarms, ``step`` of relearning, ``rule`` of thresholds, ``confidence`` of a bound.
+    """
+
+    metric: str
+    value: float = math.nan
+    ci_low: float = math.nan
+    ci_high: float = math.nan
+    n: int = 0
+    note: str = ""
+    attack: str = ""
+    role: str = ""
+    target: str = ""
+    pair: int | None = None
+    model: int | None = None
+    models: int | None = None
+    request: int | None = None
+    rate: float | None = None
+    step: int | None = None
+    rule: str = ""
+    confidence: float | None = None
+
+    @property
+    def place(self) -> tuple[tuple[str, str | int | float], ...]:
+        """The fields in `PLACES` that are set, (name, value) in their order; () for a number about everything."""
+        return tuple((name, value) for name in PLACES if (value := getattr(self, name)) not in ("", None))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why numbers are missing.
+
+    ``kind``, one of `KINDS`, is what failed, ``name`` which attack, metric or method of the study; ``sentence`` says
+    why. ``file`` and ``line`` (0 = unknown) are where code of a plug-in raised, ``traceback`` its last calls.
+    """
+
+    kind: str
+    name: str
+    sentence: str
+    file: str = ""
+    line: int = 0
+    traceback: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the method has no numbers at all; else those of one attack or metric are missing."""
+        return self.kind in ("model", "method", "diverged")
+
+    @property
+    def raised(self) -> bool:
+        """Whether a plug-in is at fault, rather than what it was given."""
+        return self.kind in ("model", "method", "attack", "metric")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row or a failure of ``method`` in ``scenario`` at one value of each of its ``axes`` (name → label)."""
+
+    scenario: str
+    protocol: str
+    method: str
+    axes: dict[str, str]
+    row: Row | Failure
+
+
+#: Code of an architecture, a method, an attack or a metric raised or gave back something else than it promises; a model
+#: diverged; a metric needs other models, which failed.
+KINDS = ("model", "method", "attack", "metric", "diverged", "missing")
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+#: Fields of a row that narrow down what its number is about.
+PLACES = COLUMNS[COLUMNS.index("role") :]
+
+#: Columns of failures; their sentence stands in the column note, and failed in the column metric.
+FAILED = ("failed", "name", "file", "line", "traceback")
+
+#: What formulas of spreadsheets begin with, and such text itself.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
+
+#: What the column metric says of a failure.
+FAILURE = "failed"
+
+#: Columns of the union that say whose row it is, and what the names of those for axes begin with.
+OWNER = ("study", "scenario", "protocol", "method")
+AXIS = "axis_"
+
+_WHOLE = ("n", "pair", "model", "models", "request", "step")
+_REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
+_EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
+
+
+def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
+    """Write ``metrics.csv``: a column for each field; numbers in full precision, NaN and None as empty cells."""
+    _write(path, (*COLUMNS, *FAILED), (_cells(row) for row in rows))
+
+
+def read(path: str | Path) -> list[Row | Failure]:
+    """Read ``metrics.csv``. Raises ArtifactError that names the file, the line and the column."""
+    return [row for _, _, row in _read(path, ())]
+
+
+def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
+    """Write the rows of all methods of a study, with a column for every axis, ``axis_epsilon``."""
+    axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
+    cells = (
+        [study, one.scenario, one.protocol, one.method, *(one.axes.get(axis, "") for axis in axes), *_cells(one.row)]
+        for one in records
+    )
+    _write(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), cells)
+
+
+def read_union(
+    path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
+) -> list[Record]:
+    """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
+    kept = {"scenario": scenarios, "metric": metrics}
+    records = []
+    for header, cells, row in _read(path, OWNER, {name: some for name, some in kept.items() if some is not None}):
+        axes = {name[len(AXIS) :]: cells[at] for name, at in header.items() if name.startswith(AXIS) and cells[at]}
+        scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
+        records.append(Record(scenario, protocol, method, axes, row))
+    return records
+
+
+def _cells(row: Row | Failure) -> list[str]:
+    if isinstance(row, Failure):
+        blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
+        texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
+        return list(map(_inert, texts))
+    return [*map(_text, astuple(row)), *[""] * len(FAILED)]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (float, np.floating)):
+        return "" if math.isnan(value) else repr(float(value))
+    return "" if value is None else _inert(value) if isinstance(value, str) else str(value)
+
+
+def _inert(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula: with an apostrophe before it, which `_plain` takes away."""
+    return f"'{text}" if text.startswith(FORMULAS) else text
+
+
+def _plain(text: str) -> str:
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
+
+
+def _write(path: str | Path, header: tuple[str, ...], lines: Iterable[list[str]]) -> None:
+    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(lines)
+
+
+def _read(
+    path: str | Path, owner: tuple[str, ...], kept: dict[str, Collection[str]] | None = None
+) -> Iterator[tuple[dict[str, int], list[str], Row | Failure]]:
+    """Of every line its header (column → place), its cells and its row; ``kept``: column → values, or all."""
+    names, lines = checked(path, lambda: _lines(path, kept or {}))
+    header = {name: at for at, name in enumerate(names)}
+    for column in (*owner, *COLUMNS, *FAILED):
+        if column not in header:
+            raise ArtifactError(f"{path}: column {column!r} is missing; delete the file and run again")
+    for line, cells in lines:
+        if len(cells) != len(names):
+            short = len(cells) < len(names)
+            problem = f"lacks column {names[len(cells)]!r}" if short else "has more cells than there are columns"
+            raise ArtifactError(f"{path}: line {line} {problem}; delete the file and run again")
+        yield header, cells, _row(path, line, header, cells)
+
+
+def _lines(path: str | Path, kept: dict[str, Collection[str]]) -> tuple[list[str], Iterable[tuple[int, Sequence[str]]]]:
+    """The header, and number and cells of every line with the values ``kept``; of a file that is not a table of equal
+    lines all of them, so that the faulty one is found."""
+    with light_arrow() as arrow, Path(path).open("rb") as file:
+        from pyarrow import compute
+        from pyarrow import csv as fast
+
+        names = next(csv.reader([file.readline().decode()]), [])
+        file.seek(0)
+        text = fast.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False)
+        try:
+            table = fast.read_csv(
+                file,
+                fast.ReadOptions(use_threads=False, block_size=1 << 24),
+                fast.ParseOptions(newlines_in_values=True),
+                text,
+            )
+            mask = np.ones(len(table), dtype=bool)
+            for name, values in kept.items():
+                known = arrow.array(list(values), arrow.string())
+                mask &= compute.is_in(table[name], known).to_numpy(zero_copy_only=False)
+        except (arrow.ArrowInvalid, KeyError):
+            return _careful_lines(path)
+        numbers = np.flatnonzero(mask)
+        columns = [_shared(column) for column in table.take(numbers).columns]
+    return names, zip((numbers + 2).tolist(), zip(*columns, strict=True), strict=True)
+
+
+def _shared(column) -> list[str]:
+    """The texts of an Arrow column, of which equal ones are one object: most cells are empty, or names."""
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return [texts[code] for code in encoded.indices.to_numpy()]
+
+
+def _careful_lines(path: str | Path) -> tuple[list[str], list[tuple[int, Sequence[str]]]]:
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        return next(lines, []), list(enumerate((cells for cells in lines if cells), start=2))
+
+
+def _row(path: str | Path, line: int, header: dict[str, int], cells: list[str]) -> Row | Failure:
+    values = {}
+    for name in COLUMNS:
+        text = cells[header[name]]
+        try:
+            values[name] = _EMPTY[name] if text == "" else _KIND.get(name, _plain)(text)
+        except ValueError:
+            problem = f"line {line}, column {name!r}: {text!r} is not a number"
+            raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+    kind, name, file, number, trace = (_plain(cells[header[column]]) for column in FAILED)
+    if not kind:
+        return Row(**values)
+    if kind not in KINDS or not (number or "0").isdecimal():
+        raise ArtifactError(f"{path}: line {line} is no failure that can be read; delete the file and run again")
+    return Failure(kind, name, values["note"], file, int(number or 0), trace)
+
+
+_KIND = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)

@@ -1,0 +1,55 @@
+"""The tables of a comparison: verdicts, the distances that they rest on, ranks, and what could be distinguished."""
+
+import csv
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import ArtifactError, checked
+
+VERDICTS = (
+    "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin", "p_holm", "against_none",
+    "share_closed", "share_low", "share_high", "note",
+)  # fmt: skip
+#: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval,
+#: whether test and interval ``disagree`` on 0, that for equivalence and the margin; how much
+#: closer than none it is; what it is measured from, and on how much.
+DISTANCES = (
+    "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "disagree", "inner_low",
+    "inner_high", "margin_far", "margin_near", "broken", "scale", "p", "p_holm", "closer", "closer_low", "closer_high",
+    "against_none", "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
+)  # fmt: skip
+RANKS = ("metric", "method", "distance", "best", "worst", "methods")
+#: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an inconclusive method needs
+#: (decides_…), with the ``outcome`` it would have if its distance is
+#: the ``assumed`` one. ``pair`` to ``sample``: variance components; ``chance``: what a
+#: distance varies by if it is 0 (`unlearning_audit.artifacts.contributions.CHANCES`).
+RESOLUTION = (
+    "metric", "method", "attack", "unit", "what", "times", "units", "models", "samples", "half_width",
+    "least_distance", "margin", "outcome", "assumed", "pair", "pair_noise", "model", "model_noise", "sample", "chance",
+)  # fmt: skip
+_TEXT = {
+    "method", "verdict", "found_by", "against_none", "note", "metric", "attack", "from", "scale", "unit", "what",
+    "outcome", "chance",
+}  # fmt: skip
+
+
+def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
+    """The rows of one of the tables; numbers are floats, NaN where a cell is empty. Raises ArtifactError that names
+    the file, the line and the column."""
+
+    def load() -> tuple[list[str], list[dict]]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            return list(reader.fieldnames or ()), list(reader)
+
+    header, rows = checked(path, load)
+    if tuple(header) != columns:
+        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
+    for line, row in enumerate(rows, start=2):
+        for name in columns:
+            if name not in _TEXT:
+                try:
+                    row[name] = float("nan" if row[name] == "" else row[name])
+                except (TypeError, ValueError):
+                    problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
+                    raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+    return rows

@@ -1,0 +1,123 @@
+"""ART: the learned black-box attack of the Adversarial Robustness Toolbox, the library itself (Nicolae et al. 2018)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from pydantic import PositiveFloat, PositiveInt
+
+from unlearning_audit.adversary import signals
+from unlearning_audit.plugins.settings import Settings
+
+LIBRARIES = ("art",)
+
+#: The score is the probability of membership.
+PROBABILITY = True
+
+
+class Options(Settings):
+    """What ``MembershipInferenceBlackBox`` is given: the type of its ``model`` (``nn`` is a network and the library's
+    default, the others are scikit-learn's) and of its ``scaler``; ``epochs``, ``batch_size`` and ``lr`` of the network.
+
+    Beside the label the model sees ``features`` of a sample: log-probabilities, probabilities or the ``logits`` as they
+    are. ``balanced``: equally many members and non-members, drawn at random; false: all rows.
+    ``rows``: at most so many of each side; null: all. Becker & Liebig 2022 (ART 1.9.1): ``nn`` on logits, no scaler,
+    not balanced, all rows.
+    """
+
+    model: Literal["nn", "rf", "gb", "lr", "dt", "knn", "svm"] = "nn"
+    features: Literal["log_probabilities", "probabilities", "logits"] = "log_probabilities"
+    scaler: Literal["standard", "minmax", "robust", "none"] = "standard"
+    epochs: PositiveInt = 100
+    batch_size: PositiveInt = 100
+    lr: PositiveFloat = 1e-4
+    balanced: bool = True
+    rows: PositiveInt | None = 1000
+
+
+def score(logits, y, reference, options, rng):
+    """Score: the probability of membership as ART infers it, in [0, 1]; decision: above one half.
+
+    Raises ValueError as ``signals.known`` and ``signals.per_model``.
+    """
+    statistic = partial(features, kind=options.features)
+    known = signals.known(statistic, reference, classes=logits.shape[-1])
+    rows = chosen(known.member, options, rng)
+    with seeded(int(rng.integers(2**31))):
+        attack = fitted(known.value[rows], known.label[rows], known.member[rows], logits.shape[-1], options)
+        value = signals.per_model(
+            lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True).ravel(), logits, y
+        )
+    return value, value > 0.5
+
+
+def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
+    """The model outputs that ART is given, float32 [n, classes]."""
+    if kind == "logits":
+        return np.asarray(logits, np.float32)
+    log_p = signals.log_probabilities(logits)
+    return (np.exp(log_p) if kind == "probabilities" else log_p).astype(np.float32)
+
+
+def chosen(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
+    """The rows to learn from, int64 [rows]: members, then non-members; in order where all are taken."""
+    sides = [np.flatnonzero(member), np.flatnonzero(~member)]
+    most = min(map(len, sides)) if options.balanced else max(map(len, sides))
+    most = min(most, options.rows or most)
+    return np.concatenate([side if len(side) <= most else rng.permutation(side)[:most] for side in sides])
+
+
+def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options):
+    """ART's attack, fitted on features float32 [n, classes] and labels int64 [n] of known ``member`` bool [n]."""
+    from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
+    from art.estimators.classification import BlackBoxClassifier
+
+    class Attack(MembershipInferenceBlackBox):
+        """ART's attack with batches sliced in one operation: a third of the time, same rows in the same order."""
+
+        def _get_attack_dataset(self, f_1, f_2, label=None):
+            return Rows(super()._get_attack_dataset(f_1, f_2, label))
+
+    # ART requires a classifier; its predictions are never used, because all are passed in.
+    asked = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
+    attack = Attack(
+        asked, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
+        nn_model_epochs=options.epochs, nn_model_batch_size=options.batch_size, nn_model_learning_rate=options.lr,
+    )  # fmt: skip
+    attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
+    return attack
+
+
+class Rows:
+    """ART's data set of tensors x_1, x_2 and y, indexable by a list of rows."""
+
+    def __init__(self, rows) -> None:
+        self.rows, self.columns = rows, (rows.x_1, rows.x_2, rows.y)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: int) -> tuple:
+        return tuple(column[row] for column in self.columns)
+
+    def __getitems__(self, rows: list[int]) -> list[tuple]:
+        return list(zip(*(column[rows].unbind() for column in self.columns), strict=True))
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the global generators of NumPy and torch, from which ART draws, and restore them afterwards."""
+    import torch
+
+    state, threads = np.random.get_state(), torch.get_num_threads()
+    np.random.seed(seed)
+    torch.set_num_threads(1)  # more threads would change the last bits of sums
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        np.random.set_state(state)

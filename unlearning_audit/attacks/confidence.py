@@ -1,0 +1,18 @@
+"""The confidence p_y in the observed label against a threshold per class (Song & Mittal 2021)."""
+
+from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``per_class``: one threshold for each class; false: one for all."""
+
+    per_class: bool = True
+
+
+def score(logits, y, reference, options, rng):
+    """Score phi = log p_y/(1 − p_y), which grows with p_y, so that thresholds, decisions and ROC are those of p_y.
+
+    p_y itself rounds to 1 for the most confident samples, which would tie them.
+    """
+    return thresholds.score(signals.phi, logits, y, reference, per_class=options.per_class)

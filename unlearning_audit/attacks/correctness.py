@@ -1,0 +1,24 @@
+"""A sample that the model classifies correctly is called a member (Song & Mittal 2021; Yeom et al. 2018)."""
+
+import numpy as np
+
+from unlearning_audit.adversary import signals
+from unlearning_audit.plugins.settings import Settings
+
+#: It learns from no shadow models.
+LEARNS = False
+
+
+class Options(Settings):
+    """No options: the rule has no threshold and needs no reference."""
+
+
+def score(logits, y, reference, options, rng):
+    """Score 1.0 where the largest logit is the label's, else 0.0; the decision is the same as a bool."""
+    value = signals.per_model(correct, logits, y)
+    return value, value > 0
+
+
+def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Whether the prediction (the first of the largest logits, as accuracy counts it) is ``y``, bool [n]."""
+    return logits.argmax(axis=1) == y

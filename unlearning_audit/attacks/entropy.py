@@ -1,0 +1,23 @@
+"""The entropy of the prediction against a threshold per class (Song & Mittal 2021)."""
+
+import numpy as np
+
+from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``per_class``: one threshold for each class; false: one for all."""
+
+    per_class: bool = True
+
+
+def score(logits, y, reference, options, rng):
+    """Score Σ_c p_c log p_c in nats, the negative entropy, higher for members."""
+    return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
+
+
+def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Σ_c p_c log p_c, float64 [n], between −log(classes) and 0; independent of the label."""
+    log_p = signals.log_probabilities(logits)
+    return (np.exp(log_p) * log_p).sum(axis=1)

@@ -1,0 +1,44 @@
+"""The norm of a sample's gradient in all weights: a white-box attack (Nasr et al. 2019; Rezaei & Liu 2021).
+
+Training brings members close to a minimum of the loss, where their gradients are small.
+"""
+
+from typing import Literal
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "squared_norms"
+
+SMALLEST = np.finfo(np.float64).tiny
+
+
+class Options(Settings):
+    """``members``: the side on which members lie: ``small`` norms, as after training, or ``learned`` from the reference
+    (unlearning by gradient ascent leaves them at large norms). ``per_class``: one threshold
+    for each class; false: one for all.
+    """
+
+    members: Literal["learned", "small"] = "learned"
+    per_class: bool = True
+
+
+def score(logits, y, reference, options, rng, squared_norms):
+    """Score: −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms; decision: at or above the
+    threshold of the class.
+
+    ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
+    """
+    known = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
+    value = small(squared_norms)
+    if options.members == "learned" and stats.auc(score=known.value, positive=known.member).value < 0.5:
+        known, value = signals.Known(-known.value, known.label, known.member), -value
+    return value, thresholds.decide(value, known, logits, y, per_class=options.per_class)
+
+
+def small(squared_norms: np.ndarray) -> np.ndarray:
+    """−log of the norm, float64; 354 where the norm is 0."""
+    return -0.5 * np.log(np.maximum(squared_norms, SMALLEST))

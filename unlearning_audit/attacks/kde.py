@@ -1,0 +1,38 @@
+"""Kernel densities of phi for members and non-members: RULI's test without per-sample models (2025)."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, PositiveFloat
+
+from unlearning_audit.adversary import density, signals
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``bandwidth``: a rule or a number in units of phi (RULI's code: 1.0); ``clip``: the probability below
+    which, and above whose complement, p_y is cut before phi is taken (RULI's code: 1e-6; None: not at all).
+    """
+
+    bandwidth: Literal["silverman"] | PositiveFloat = "silverman"
+    clip: Annotated[float, Field(gt=0, lt=0.5)] | None = None
+
+
+def score(logits, y, reference, options, rng):
+    """Score log f(phi | member) − log f(phi | non-member), in log space throughout; decision: above 0.
+
+    Far from every reference point the side with the larger bandwidth has the larger density, a known limit of KDE.
+    """
+    bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
+
+    def phi(z, label):
+        return np.clip(signals.phi(z, label), -bound, bound)
+
+    rows = signals.known(phi, reference, classes=logits.shape[-1])
+    at = signals.per_model(phi, logits, y)
+    value = np.zeros_like(at)
+    for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):
+        points = rows.value[side]
+        own = density.silverman(points) if options.bandwidth == "silverman" else options.bandwidth
+        value += sign * density.kernel(points, at, bandwidth=own)
+    return value, value > 0

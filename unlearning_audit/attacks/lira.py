@@ -1,0 +1,91 @@
+"""The likelihood-ratio attack with Gaussians of phi for every sample (Carlini et al. 2022).
+
+The reference holds the same samples as the audited logits: column j of both is the same sample, and
+``reference.member[m, j]`` says whether reference model m is "in" for it (trained on it, or trained on it and
+made to forget it), ``nonmember[m, j]`` whether it is "out". An audited model is never in its own reference.
+"""
+
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary import density, per_sample, signals
+from unlearning_audit.plugins.settings import Settings
+
+Spread = Literal["per_sample", "within", "global"]
+Centre = Literal["median", "mean"]
+
+
+class Options(Settings):
+    """``mode``: ``online`` compares in with out, ``offline`` tests against out alone; ``centre`` of the
+    Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values of a side
+    (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that a
+    sample needs on a side; ``false_positive_rate``: the level of the offline decision.
+    """
+
+    mode: Literal["online", "offline"] = "online"
+    centre: Centre = "median"
+    spread: Spread = "per_sample"
+    minimum: int = Field(default=2, ge=1)
+    false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
+
+
+def score(logits, y, reference, options, rng):
+    """Score: the log-likelihood ratio (online) or the z-value against out (offline), float64 [models, samples].
+
+    Decision: ratio above 0 online; offline the one-sided test at ``false_positive_rate``. Raises ValueError
+    for samples with fewer than ``minimum`` reference models on a needed side, and for an audited model that
+    is also a reference model.
+    """
+    signals.same_samples(logits, y, reference)
+    phi = signals.per_model(signals.phi, logits, y)
+    pool = signals.per_model(signals.phi, reference.logits, reference.y)
+    per_sample.require(reference.nonmember, minimum=options.minimum, side="non-member")
+    if options.mode == "offline":
+        value = offline(phi, pool, reference.nonmember, centre=options.centre, spread=options.spread)
+        return value, value > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
+    per_sample.require(reference.member, minimum=options.minimum, side="member")
+    value = online(phi, pool, reference.member, reference.nonmember, centre=options.centre, spread=options.spread)
+    return value, value > 0
+
+
+def online(
+    phi: np.ndarray,
+    pool: np.ndarray,
+    member: np.ndarray,
+    nonmember: np.ndarray,
+    *,
+    centre: Centre = "median",
+    spread: Spread = "per_sample",
+) -> np.ndarray:
+    """log N(phi; in) − log N(phi; out), float64 [audited models, samples].
+
+    ``phi`` float64 [audited models, samples]; ``pool`` float64, ``member`` and ``nonmember`` bool, all
+    [reference models, samples]. Carlini et al. (2022), algorithm 1; densities floored as in
+    ``density.gaussian``.
+    """
+    inside, outside = (_gaussian(pool, mask, centre, spread) for mask in (member, nonmember))
+    return density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
+
+
+def offline(
+    phi: np.ndarray,
+    pool: np.ndarray,
+    nonmember: np.ndarray,
+    *,
+    centre: Centre = "median",
+    spread: Spread = "per_sample",
+) -> np.ndarray:
+    """(phi − centre)/spread of the out Gaussian, float64 [audited models, samples]; arguments as ``online``.
+
+    The paper's one-sided score is Φ of this (1 minus the p-value), which rounds to 1 beyond 8.
+    """
+    middle, width = _gaussian(pool, nonmember, centre, spread)
+    return (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
+
+
+def _gaussian(pool, mask, centre, spread):
+    middle = per_sample.median if centre == "median" else per_sample.mean
+    return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)

@@ -1,0 +1,29 @@
+"""A logistic regression on the cross-entropy: the attack of the unlearning challenge's starting kit."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``ridge``: the penalty on the slope for standardised losses, 1/C of scikit-learn."""
+
+    ridge: float = Field(1.0, ge=0)
+
+
+def score(logits, y, reference, options, rng):
+    """Score: the log-odds of membership at equal priors, fitted on the reference's losses; decision: above 0.
+
+    The starting kit fits the same classifier within one model, on some of its forget and test samples.
+    """
+    rows = signals.known(cross_entropy, reference, classes=logits.shape[-1])
+    model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
+    value = model.log_odds(signals.per_model(cross_entropy, logits, y)[..., None])
+    return value, value > 0
+
+
+def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """−log p_y in nats, float64 [n]; no clipping, so it keeps growing where p_y rounds to 0."""
+    return -signals.of_label(signals.log_probabilities(logits), y)

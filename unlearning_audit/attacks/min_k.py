@@ -1,0 +1,21 @@
+"""Min-K %: the mean log-probability of the least likely tokens of a text (Shi et al. 2024)."""
+
+from pydantic import Field
+
+from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.adversary.reference import LOGP
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "tokens"
+
+
+class Options(Settings):
+    """``share`` of the scored tokens that counts, at least one of them (Shi et al.: .2; MUSE: .4)."""
+
+    share: float = Field(0.2, gt=0, le=1)
+
+
+def score(logits, y, reference, options, rng, tokens):
+    """Score: the mean of the lowest log p; decision: at or above the threshold learned on the reference."""
+    value, known = (of_tokens.lowest(some[..., LOGP], options.share) for some in (tokens, reference.tokens))
+    return of_tokens.thresholded(value, known, logits, y, reference)

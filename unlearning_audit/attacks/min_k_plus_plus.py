@@ -1,0 +1,31 @@
+"""Min-K %++: Min-K % of log-probabilities standardised under the model's own prediction (Zhang et al. 2025)."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.adversary.reference import LOGP, MEAN, SPREAD
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "tokens"
+
+#: Least spread of log p under a prediction; certain ones have none.
+SMALLEST = 1e-3
+
+
+class Options(Settings):
+    """``share`` of the scored tokens that counts, at least one of them (Zhang et al.: .2)."""
+
+    share: float = Field(0.2, gt=0, le=1)
+
+
+def score(logits, y, reference, options, rng, tokens):
+    """Score: the mean of the lowest (log p − μ)/σ, where μ and σ are mean and standard deviation of log p over the
+    vocabulary; decision: at or above the threshold learned on the reference."""
+    value, known = (of_tokens.lowest(standardised(some), options.share) for some in (tokens, reference.tokens))
+    return of_tokens.thresholded(value, known, logits, y, reference)
+
+
+def standardised(tokens: np.ndarray) -> np.ndarray:
+    """(log p − μ)/σ of each token, float64 [..., tokens]."""
+    return (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)

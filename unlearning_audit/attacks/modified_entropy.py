@@ -1,0 +1,28 @@
+"""The entropy modified to depend on the label, against a threshold per class (Song & Mittal 2021)."""
+
+import numpy as np
+
+from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``per_class``: one threshold for each class; false: one for all."""
+
+    per_class: bool = True
+
+
+def score(logits, y, reference, options, rng):
+    """Score −Mentr in nats: 0 for a confident correct prediction, without bound for a confident wrong one."""
+    return thresholds.score(
+        lambda z, label: -modified_entropy(z, label), logits, y, reference, per_class=options.per_class
+    )
+
+
+def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Mentr = −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c), float64 [n]; finite where p rounds to 0 or 1."""
+    log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)
+    terms = np.exp(log_p) * log_q
+    true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)
+    np.put_along_axis(terms, y[:, None], true_class[:, None], axis=1)
+    return -terms.sum(axis=1)

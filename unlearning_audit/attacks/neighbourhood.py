@@ -1,0 +1,25 @@
+"""Neighbourhood: a text against others that differ from it in a few tokens (Mattern et al. 2023)."""
+
+import numpy as np
+
+from unlearning_audit.adversary import signals
+from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "neighbours"
+
+
+class Options(Settings):
+    """Nothing to choose; how neighbours are made is an option of the data."""
+
+
+def score(logits, y, reference, options, rng, neighbours):
+    """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
+    above the threshold learned on the reference."""
+    value, known = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
+    return of_tokens.thresholded(value, known, logits, y, reference)
+
+
+def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` as in `SIGNALS`."""
+    return signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)

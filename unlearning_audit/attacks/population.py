@@ -1,0 +1,20 @@
+"""One logistic regression on the pooled phi: the "average-case" attack that RULI is compared with (2025)."""
+
+from pydantic import Field
+
+from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``ridge``: the penalty on the slope for standardised phi, 1/C of scikit-learn."""
+
+    ridge: float = Field(1.0, ge=0)
+
+
+def score(logits, y, reference, options, rng):
+    """Score: the fitted log-odds of membership at equal priors; decision: above 0."""
+    rows = signals.known(signals.phi, reference, classes=logits.shape[-1])
+    model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
+    value = model.log_odds(signals.per_model(signals.phi, logits, y)[..., None])
+    return value, value > 0

@@ -1,0 +1,274 @@
+"""N models of one architecture, with different memberships and seeds, trained and edited as one object."""
+
+import copy
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unlearning_audit.artifacts.files import (
+    ArtifactError,
+    FailedError,
+    NotFiniteError,
+    checked,
+    node_of,
+    replacing,
+    same_node,
+)
+from unlearning_audit.bank import lanes
+from unlearning_audit.bank.engine import State
+from unlearning_audit.bank.fitting import Fit, Penalty
+from unlearning_audit.bank.models import Models
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Batch, Rows, Stream, balanced_labels
+from unlearning_audit.randomness.keyed import seed_of
+
+#: Prefix of recorded updates in models.safetensors.
+UPDATE = "update/"
+
+#: The names in a file that says why there are no models.
+FAILURE = {"part", "why"}
+
+
+class Bank(Models):
+    """Models that can be trained, edited and written; every training and unlearning method gets one."""
+
+    @classmethod
+    def create(
+        cls,
+        build: Callable[[], nn.Module],
+        x: np.ndarray,
+        labels: np.ndarray,
+        seeds: Collection[int],
+        *,
+        recipe: Recipe | None = None,
+        backend: str = "auto",
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> "Bank":
+        """Freshly initialised models, each from its own seed."""
+        fresh = [initialised(build, seed, dtype) for seed in seeds]
+        return cls(
+            build, x, labels, seeds, recipe=recipe, backend=backend, device=device,
+            parameters={n: torch.stack([dict(m.named_parameters())[n].detach() for m in fresh])
+                        for n, _ in fresh[0].named_parameters()},
+            buffers={n: torch.stack([m.state_dict()[n] for m in fresh])
+                     for n in fresh[0].state_dict() if n not in dict(fresh[0].named_parameters())},
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ training
+
+    def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
+        """Train by the bank's recipe on ``rows``; used for originals, retrained and shadow models alike.
+
+        ``record`` bool [models, samples] keeps the sum of the updates that touched a recorded sample as
+        ``updates``, and returns it. Raises ValueError for a recipe with DP and ``record``.
+        """
+        recipe = self.recipe
+        if recipe.dp is not None:
+            if record is not None:
+                raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
+            from unlearning_audit.bank import private
+
+            return private.train(self, rows, recipe)
+        balanced = recipe.class_weights == "balanced"
+        stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
+        self.updates = self.fit(
+            stream, optimiser=recipe, epochs=recipe.epochs, purpose="train",
+            augment=recipe.augment == "crop_flip", record=record,
+        )  # fmt: skip
+        return self.updates
+
+    def fit(
+        self,
+        *passes: Stream | tuple[Stream, ...],
+        optimiser: Optimiser | tuple[Optimiser, ...],
+        epochs: int,
+        purpose: str,
+        training: bool = True,
+        only: Collection[str] | None = None,
+        mask: State | None = None,
+        scale: State | None = None,
+        penalty: Penalty | None = None,
+        augment: bool = False,
+        record: np.ndarray | None = None,
+        steps: int | None = None,
+    ) -> State | None:
+        """Train every model.
+
+        An epoch runs the ``passes`` in order: a Stream alone, or several that step together (one batch of
+        each per step; the first sets the number of steps, the others are cycled). They share
+        one ``optimiser``, or have one each. Sample order is keyed by ``purpose``. ``training`` False freezes
+        batch-norm statistics. ``only`` names the parameters that move (default all); ``mask`` bool [models, …]
+        the weights that move, all others are restored exactly after every step; ``scale`` name → [models, …]
+        multiplies gradients (not the weight decay); ``penalty(parameters, epoch)`` adds one value per model.
+        With ``record`` bool [models, samples], returns the sum of the updates of all steps that touched a
+        recorded sample. Training ends after so many ``steps`` of all epochs. Raises ValueError for a stream without
+        rows.
+        """
+        self.model.train(training)
+        streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record, steps)
+        return lanes.run(fit) if lanes.suits(fit) else fit.run()
+
+    # ------------------------------------------------------------------ editing
+
+    @property
+    def head(self) -> list[str]:
+        """Names of the parameters of the final layer. Raises ValueError for a model without one of its own."""
+        if self.model.head is None:
+            raise ValueError(
+                "this model has no final layer of its own, because its output weights are those of its tokens; leave "
+                "out methods that train or reset the final layer"
+            )
+        return [name for name in self.parameters if name.startswith(f"{self.model.head}.")]
+
+    def reset_head(self, purpose: str) -> None:
+        """Reinitialise the final layer, each model from its own seed."""
+        for m, seed in enumerate(self.seeds):
+            fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
+            for name in self.head:
+                self.parameters[name][m] = fresh[name].detach().to(self.device)
+
+    def reset(self, purpose: str | None) -> None:
+        """Reinitialise all weights, seeded by the old seeds and ``purpose`` (None: the old seeds); recorded
+        updates are dropped."""
+        seeds = self.seeds if purpose is None else [seed_of(seed, purpose) for seed in self.seeds]
+        fresh = Bank.create(self.build, self.x[:1].cpu().numpy(), np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        self.seeds, self.updates, self.privacy = seeds, None, None
+        self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
+        self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
+
+    def noise(self, purpose: str) -> State:
+        """Standard normal draws, name → [models, …]; each model's from its own seed."""
+        draws = []
+        for seed in self.seeds:
+            rng = torch.Generator().manual_seed(seed_of(seed, purpose))
+            draws.append(
+                {k: torch.randn(v.shape[1:], generator=rng, dtype=self.dtype) for k, v in self.parameters.items()}
+            )
+        return {k: torch.stack([d[k] for d in draws]).to(self.device) for k in self.parameters}
+
+    @torch.no_grad()
+    def edit(self, change: Callable[[str, Tensor], Tensor]) -> None:
+        """Replace every parameter: ``change(name, value [models, …])`` returns the new value."""
+        self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
+
+    def copy(self) -> "Bank":
+        """A deep copy of the models."""
+        other = copy.copy(self)
+        other.parameters = {k: v.clone() for k, v in self.parameters.items()}
+        other.buffers = {k: v.clone() for k, v in self.buffers.items()}
+        other.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
+        return other
+
+    def take(self, models: np.ndarray) -> "Bank":
+        """The models of the given numbers, int64 [any], in that order; a number may come more than once."""
+        other, at = self.copy(), torch.from_numpy(models)
+        other.seeds = [self.seeds[m] for m in models]
+        for states in (other.parameters, other.buffers, other.updates or {}):
+            states.update({name: value[at] for name, value in states.items()})
+        other.labels = self.labels[at] if self.labels.ndim == 2 else self.labels
+        return other
+
+    def frozen(self) -> "Teacher":
+        """A frozen copy of the models, such as a teacher in distillation."""
+        return Teacher(self)
+
+    # ------------------------------------------------------------------ files
+
+    def write(self, path: str | Path) -> None:
+        """Write ``models.safetensors``: one stacked tensor per parameter and buffer, and per recorded update."""
+        from safetensors.torch import save_file
+
+        updates = {UPDATE + k: v for k, v in (self.updates or {}).items()}
+        stored = {**self.parameters, **self.buffers, **updates}
+        tensors = {k: v.detach().cpu().contiguous() for k, v in stored.items()}
+        # One metadata key only: with several, the file's bytes depend on hash order.
+        with replacing(path) as part:
+            save_file(tensors, part, metadata={"node": node_of(path)})
+
+    def load(self, path: str | Path, finite: bool = True) -> None:
+        """Take weights and recorded updates from ``models.safetensors``; all must be ``finite`` unless that is False.
+
+        Raises ArtifactError that names file and tensor; the bank is unchanged then.
+        """
+        stored = read_models(path)
+        shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
+        if any(name.startswith(UPDATE) for name in stored):
+            shapes |= {UPDATE + k: v.shape for k, v in self.parameters.items()}
+        for name, shape in shapes.items():
+            if name not in stored:
+                raise ArtifactError(f"{path}: tensor {name!r} is missing; delete the file and run again")
+            if stored[name].shape != shape:
+                raise ArtifactError(
+                    f"{path}: tensor {name!r} has shape {tuple(stored[name].shape)}, expected {tuple(shape)} "
+                    "(models first); delete the file and run again"
+                )
+        for name, value in stored.items():
+            if name not in shapes:
+                raise ArtifactError(f"{path}: tensor {name!r} belongs to another model; delete the file and run again")
+            wrong = int((~value.isfinite()).sum()) if finite else 0
+            if wrong:
+                raise NotFiniteError(
+                    f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
+                    "file is damaged: choose a smaller lr, or delete the file and run again"
+                )
+        self.parameters = {k: stored[k].to(self.device, v.dtype) for k, v in self.parameters.items()}
+        self.buffers = {k: stored[k].to(self.device, v.dtype) for k, v in self.buffers.items()}
+        self.updates = {k: stored[UPDATE + k].to(self.device, v.dtype) for k, v in self.parameters.items()
+                        if UPDATE + k in stored} or None  # fmt: skip
+
+
+def read_models(path: str | Path) -> State:
+    """All tensors of a safetensors file. Raises FailedError if it says that models were not made, and ArtifactError if
+    it is missing, damaged or another node's."""
+    from safetensors import safe_open
+
+    def read() -> State:
+        with safe_open(path, "pt") as file:
+            same_node(path, (file.metadata() or {}).get("node"))
+            if set(file.keys()) == FAILURE:
+                raise FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+
+    return checked(path, read)
+
+
+def write_failure(path: str | Path, part: str, why: str) -> None:
+    """Write that there are no models, and why: see `FailedError`."""
+    from safetensors.torch import save_file
+
+    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
+               (("part", part), ("why", why))}  # fmt: skip
+    with replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"node": node_of(path)})
+
+
+def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
+    """A model whose initial weights depend on ``seed`` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(seed, "init"))
+        return build().to(dtype)
+
+
+class Teacher:
+    """A frozen copy of a bank that answers for the models of a batch, in evaluation mode, without gradient."""
+
+    def __init__(self, bank: Bank) -> None:
+        self.parameters = {k: v.detach().clone() for k, v in bank.parameters.items()}
+        self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
+        self.engine = copy.copy(bank.engine)
+        self.engine.model = copy.deepcopy(bank.model).eval()
+        self._group: tuple[list[int], State, State] | None = None
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> Tensor:
+        """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
+        if self._group is None or self._group[0] is not batch.models:
+            own = ({k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers))
+            self._group = (batch.models, *own)
+        return self.engine.forward(*self._group[1:], batch.x, batch.reading)

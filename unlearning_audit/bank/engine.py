@@ -1,0 +1,216 @@
+"""One step of many models: stacked in one set of tensor operations, or one model after the other.
+
+Both engines take the same arguments and agree up to floating-point rounding. Stacking is faster where a step is
+small (four times for a small MLP on a CPU), serial where one model fills the caches (convolutions on a CPU).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+State = dict[str, Tensor]
+
+
+#: Alignment in bytes of each model's numbers, so that matrix kernels give the same bits for all models.
+LINE = 64
+
+
+def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """The layers of a plain chain of Flatten, Linear and elementwise layers; None for any other network."""
+    kinds = (nn.Flatten, nn.Linear, nn.ReLU, nn.Tanh)
+    if not isinstance(model, nn.Sequential) or any(type(m) not in kinds for m in model):
+        return None
+    if any(isinstance(m, nn.Flatten) and (m.start_dim, m.end_dim) != (1, -1) for m in model):
+        return None
+    return list(model.named_children())
+
+
+def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+    """Logits [batch, classes] of a single model with the given weights, or another ``reading`` that it offers; updates
+    ``buffers`` in place."""
+    return functional_call(model, {**parameters, **buffers}, (x,), {"reading": reading} if reading else {})
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Deterministic convolutions on a GPU, for logits that are compared."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
+
+
+def _room(models: int, rows: int, columns: int, like: Tensor) -> Tensor:
+    """Uninitialised [models, rows, columns], each model at a multiple of `LINE` bytes."""
+    per_line = LINE // like.element_size()
+    stride = -(-rows * columns // per_line) * per_line
+    return like.new_empty(models * stride).as_strided((models, rows, columns), (stride, columns, 1))
+
+
+def _aligned(x: Tensor) -> Tensor:
+    """``x`` [models, rows, columns] itself, or a copy of it, with each model at a multiple of `LINE` bytes.
+
+    The last bits of a matrix product depend on where in memory its factors and its result lie: without this,
+    a model's numbers would depend on its place in the stack.
+    """
+    if x[0].is_contiguous() and x.data_ptr() % LINE == 0 and x.stride(0) * x.element_size() % LINE == 0:
+        return x
+    return _room(*x.shape, like=x).copy_(x)
+
+
+#: Elementwise layers: in place, and the gradient of their input from that of their output and their output.
+ELEMENTWISE = {
+    "relu": (torch.relu_, lambda gradient, out: torch.ops.aten.threshold_backward(gradient, out, 0)),
+    "tanh": (torch.tanh_, torch.ops.aten.tanh_backward),
+}
+
+
+class StackedChain(torch.autograd.Function):
+    """``x`` [n, b, in] through linear and elementwise layers, the same for a model in any slot.
+
+    ``steps``: "linear", "relu" or "tanh" of each layer; ``weights``: of every linear one its weight [n, out, in] and
+    its bias [n, out] or None. One node of autograd, whose bookkeeping takes as long as the products of small networks.
+    Gradients come in the weights' own layout (the automatic ones are transposed, which slows the optimiser
+    by a third).
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
+        values, kept, biases = [_aligned(x)], [], iter(weights[1::2])
+        for step, before in zip(steps, (None, *steps), strict=False):
+            x = values[-1]
+            if step == "linear":
+                kept.append(_aligned(weights[2 * len(kept)]))
+                bias, out = next(biases), _room(*x.shape[:2], kept[-1].shape[1], like=x)
+                if bias is None:
+                    torch.bmm(x, kept[-1].mT, out=out)
+                else:
+                    torch.baddbmm(bias.unsqueeze(1), x, kept[-1].mT, out=out)
+            else:  # over what a linear layer gave, which nothing else needs
+                out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
+            values.append(out)
+        ctx.steps = steps
+        ctx.save_for_backward(*values, *kept)
+        return values[-1]
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        values, weights = ctx.saved_tensors[: len(ctx.steps) + 1], [*ctx.saved_tensors[len(ctx.steps) + 1 :]]
+        to_x, _, *needed = ctx.needs_input_grad
+        found = [None] * len(needed)
+        for step, x, out in reversed([*zip(ctx.steps, values, values[1:], strict=False)]):
+            if not to_x and not any(needed[: 2 * len(weights)]):
+                break  # nothing before this layer is trained
+            if step != "linear":
+                gradient = ELEMENTWISE[step][1](gradient, out)
+                continue
+            weight, gradient, at = weights.pop(), _aligned(gradient), 2 * len(weights)
+            if needed[at]:
+                found[at] = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous()
+            if needed[at + 1]:
+                found[at + 1] = gradient.sum(1)
+            if to_x or any(needed[:at]):
+                gradient = torch.bmm(gradient, weight, out=_room(*x.shape, like=x))
+        return gradient if to_x else None, None, *found
+
+
+class Stacked:
+    """All models of a group in one batched operation per layer; groups of 2 to ``width`` models."""
+
+    def __init__(self, model: nn.Module, width: int = 16) -> None:
+        self.model, self.width, self.layers = model, width, linear_layers(model)
+
+    def groups(self, models: int) -> list[list[int]]:
+        """Model numbers that are trained together. A single model is padded with a copy of itself (a ghost), because
+        a width of one uses other kernels, whose last bits differ."""
+        groups = [list(range(i, min(i + self.width, models))) for i in range(0, models, self.width)]
+        return [group if len(group) > 1 else group * 2 for group in groups]
+
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [models, batch, …] → logits [models, batch, classes], or another ``reading`` of the model."""
+        if self.layers is None:
+            run = vmap(lambda p, b, v: forward_one(self.model, p, b, v, reading))
+            return run(parameters, buffers, x)
+        layers = [(name, layer) for name, layer in self.layers if not isinstance(layer, nn.Flatten)]
+        linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
+        weights = [parameters.get(f"{name}.{part}") for name in linear for part in ("weight", "bias")]
+        return StackedChain.apply(x.flatten(2), tuple(type(layer).__name__.lower() for _, layer in layers), *weights)
+
+
+class Serial:
+    """One model at a time in one process; the group is a single model with a leading dimension of one."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    @property
+    def model(self) -> nn.Module:
+        return self._model
+
+    @model.setter
+    def model(self, model: nn.Module) -> None:
+        self._model, self.places = model, places(model)
+
+    def groups(self, models: int) -> list[list[int]]:
+        """Every model is its own group."""
+        return [[i] for i in range(models)]
+
+    def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
+        """``x`` [1, batch, …] → logits [1, batch, classes], or another ``reading`` of the model."""
+        # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
+        weights = {name: value.squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
+        with placed(self.places, weights):
+            return self.model(images_last(x[0]), **({"reading": reading} if reading else {})).unsqueeze(0)
+
+
+def places(model: nn.Module) -> dict[str, list[tuple[dict, str]]]:
+    """Where a module looks for each parameter and buffer, by the name under which it is listed; tied weights have
+    several places."""
+    names: dict[int, str] = {}
+    by_name: dict[str, list[tuple[dict, str]]] = {}
+    for prefix, module in model.named_modules():
+        for tensors in (module._parameters, module._buffers):
+            for key, value in tensors.items():
+                if value is not None:
+                    name = names.setdefault(id(value), f"{prefix}.{key}".lstrip("."))
+                    by_name.setdefault(name, []).append((tensors, key))
+    return by_name
+
+
+@contextmanager
+def placed(places: dict[str, list[tuple[dict, str]]], weights: State) -> Iterator[None]:
+    """A module with other ``weights`` for a while: as ``functional_call``, which searches the module every time."""
+    before = [(tensors, key, tensors[key]) for name in weights for tensors, key in places[name]]
+    try:
+        for name, value in weights.items():
+            for tensors, key in places[name]:
+                tensors[key] = value
+        yield
+    finally:
+        for tensors, key, value in before:
+            tensors[key] = value
+
+
+def images_last(x: Tensor) -> Tensor:
+    """Images [b, c, h, w] in the memory order in which convolutions are fastest; anything else as it is."""
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+
+
+def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
+    """The engine for ``model``: ``stacked``, ``serial``, or by cost (``auto``).
+
+    Measured on CPUs: a chain of linear layers below about 100,000 weights gains a factor of four from
+    stacking; larger ones exceed the cache, and convolutions gain nothing. On a GPU such a chain is bound by kernel
+    launches at any size, so all models of a job are stacked.
+    """
+    on_gpu = torch.device(device).type == "cuda"
+    if backend == "auto":
+        small = on_gpu or sum(p.numel() for p in model.parameters()) < 1e5
+        backend = "stacked" if linear_layers(model) is not None and small else "serial"
+    return Stacked(model, 128 if on_gpu else 16) if backend == "stacked" else Serial(model)

@@ -1,0 +1,47 @@
+"""What language models say by themselves: the likeliest token, again and again."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unlearning_audit.bank.models import Models
+
+#: Samples that are continued at once.
+CHUNK = 64
+
+
+def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
+    """What each model says in place of the scored tokens of its ``rows`` int64 [models, rows], −1 for none.
+
+    A model reads what stands before the first scored token of a sample, at least one token, and says as many tokens
+    as there are from it to the last scored one: int32 [models, rows, length − 1], filled with −1. Rows are worked on
+    in their order and for each model alone, so that nothing depends on other models. Raises ValueError for models
+    that do not predict tokens.
+    """
+    if "next" not in bank.readings:
+        raise ValueError("a metric reads generated text, which only language models say; leave it out")
+    said = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
+    for model, own in enumerate(rows):
+        for at in np.split(np.flatnonzero(own >= 0), range(CHUNK, int((own >= 0).sum()), CHUNK)):
+            x = bank.x[torch.from_numpy(own[at]).to(bank.device)]
+            said[model, at] = continued(bank, model, x).cpu().numpy()
+    return said
+
+
+def continued(bank: Models, model: int, x: Tensor) -> Tensor:
+    """As `greedy`, of one model for the samples ``x`` int [n, length]: int [n, length − 1]."""
+    first, last = bounds(x)
+    place = torch.arange(x.shape[1], device=x.device)
+    told = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
+    for t in range(int(first.min()), int(last.max())):
+        likeliest = bank.answers(model, told[:, :t], "next").argmax(-1).to(told.dtype)
+        told[:, t] = torch.where((first <= t) & (t < last), likeliest, told[:, t])
+    from_first = first[:, None] + place[:-1]
+    own = told.gather(1, from_first.clamp(max=x.shape[1] - 1))
+    return own.masked_fill(from_first >= last[:, None], -1)
+
+
+def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the first scored token of each row of ``x`` [n, length] stands, and one place after the last: int64 [n]."""
+    scored = (x[:, 1:] >= 0).to(torch.int64)
+    return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

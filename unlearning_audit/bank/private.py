@@ -1,0 +1,169 @@
+"""DP-SGD (Abadi et al. 2016) for every model of a bank; clipping, noise and accounting are Opacus' own.
+
+Ghost clipping (Li et al. 2022) is Opacus' fastest mode for linear layers, and never holds the per-sample gradients
+of all layers at once. Batches are gathered by index, which is cheaper than a DataLoader. Importing Opacus takes
+seconds, so only a recipe with a privacy budget imports this file.
+"""
+
+import copy
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from opacus.accountants import RDPAccountant
+from opacus.accountants.utils import get_noise_multiplier
+from opacus.grad_sample import GradSampleHooksFastGradientClipping
+from opacus.optimizers import DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from opacus.validators import ModuleValidator
+from torch import Tensor, nn
+
+from unlearning_audit.bank.models import Models
+from unlearning_audit.bank.recipe import Privacy, Recipe
+from unlearning_audit.bank.streams import Rows, crop_and_flip
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+
+def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
+    """Train every model on its ``rows`` within the budget ``recipe.dp``, one model after the other.
+
+    A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its
+    gradient of the cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch. Sampling,
+    augmentation and noise are keyed by the model's seed. Sets ``bank.privacy``: what the training of each
+    model spent (epsilon, delta; Rényi accounting, one sample added or removed) and how (noise_multiplier,
+    max_grad_norm, sample_rate, steps). Raises ValueError for a model that Opacus cannot train, such as
+    one with batch normalisation, and for a budget that no noise meets.
+    """
+    refuse(bank.model)
+    per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
+    noise = noise_multiplier(recipe.dp, 1 / per_epoch, per_epoch * recipe.epochs)
+    accountant = descend(bank, rows, recipe, noise)
+    bank.privacy = {
+        "epsilon": float(accountant.get_epsilon(recipe.dp.delta)),
+        "delta": recipe.dp.delta,
+        "noise_multiplier": noise,
+        "max_grad_norm": recipe.dp.max_grad_norm,
+        "sample_rate": 1 / per_epoch,
+        "steps": per_epoch * recipe.epochs,
+    }
+
+
+def steps_per_epoch(samples: int, batch_size: int) -> int:
+    """⌈k/batch_size⌉; the sampling rate is its inverse."""
+    return -(-samples // batch_size)
+
+
+def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
+    """Standard deviation of the noise in units of ``max_grad_norm``: spends between 99 % and 100 % of epsilon.
+
+    Raises ValueError if no noise is enough.
+    """
+    try:
+        with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
+            warnings.filterwarnings("ignore", "Optimal order is")
+            return get_noise_multiplier(
+                target_epsilon=privacy.epsilon, target_delta=privacy.delta, sample_rate=sample_rate, steps=steps,
+                accountant="rdp", epsilon_tolerance=0.01 * privacy.epsilon,
+            )  # fmt: skip
+    except ValueError:
+        raise ValueError(
+            f"dp.epsilon: {privacy.epsilon} at delta {privacy.delta} is out of reach in {steps} steps; "
+            "raise epsilon or delta, or lower epochs"
+        ) from None
+
+
+def refuse(model: nn.Module) -> None:
+    """Raise ValueError if samples of a batch interact (batch normalisation), or Opacus cannot handle a layer."""
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
+        raise ValueError(
+            "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
+            "clipped on its own; set norm: group in the model's options"
+        )
+    probe = copy.deepcopy(model).train()
+    errors = [*ModuleValidator.validate(probe), *GradSampleHooksFastGradientClipping.validate(probe)]
+    if errors:
+        raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
+
+
+def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccountant:
+    """Train all models at noise multiplier ``noise``; returns the accountant of one, because all are equal."""
+    model = copy.deepcopy(bank.model).train()  # Opacus leaves hooks on the copy only.
+    hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
+    with warnings.catch_warnings():
+        # This warning is about the first layer: gradients with respect to the data are not needed.
+        warnings.filterwarnings("ignore", "Full backward hook is firing")
+        for m in range(len(bank)):
+            parameters, buffers = bank.state(m)
+            model.load_state_dict({**parameters, **buffers})
+            accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks)
+            bank.insert(m, model)
+    return accountant
+
+
+def _train_one(
+    bank: Models,
+    m: int,
+    rows: np.ndarray,
+    recipe: Recipe,
+    noise: float,
+    model: nn.Module,
+    hooks: GradSampleHooksFastGradientClipping,
+) -> RDPAccountant:
+    """All steps of model ``m``, whose weights ``model`` holds; they change in place."""
+    parameters = list(model.parameters())
+    per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
+    optimiser = DPOptimizerFastGradientClipping(
+        Steps(recipe, parameters), noise_multiplier=noise, max_grad_norm=recipe.dp.max_grad_norm,
+        expected_batch_size=len(rows) // per_epoch,
+        generator=torch.Generator(bank.device).manual_seed(seed_of(bank.seeds[m], "train/noise")),
+    )  # fmt: skip
+    accountant = RDPAccountant()
+    optimiser.attach_step_hook(accountant.get_optimizer_hook_fn(1 / per_epoch))
+    criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
+    for step, (x, labels) in enumerate(batches(bank, m, rows, recipe)):
+        optimiser.param_groups[0]["lr"] = recipe.rate(step // per_epoch, recipe.epochs, step % per_epoch, per_epoch)
+        if len(x):
+            criterion(model(x), labels).backward()
+        else:  # Poisson sampling may draw no sample: the step is noise only.
+            optimiser.zero_grad()
+            for parameter in parameters:
+                parameter.grad = torch.zeros_like(parameter)
+        optimiser.step()
+    return accountant
+
+
+def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor]]:
+    """All Poisson batches of model ``m``: samples [b, …] scaled and augmented, labels int64 [b]; b varies."""
+    per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
+    sampler = UniformWithReplacementSampler(
+        num_samples=len(rows), sample_rate=1 / per_epoch, steps=per_epoch * recipe.epochs,
+        generator=torch.Generator().manual_seed(seed_of(bank.seeds[m], "train/sampling")),
+    )  # fmt: skip
+    shifts = generator(bank.seeds[m], "train/augment")
+    index, labels = torch.from_numpy(rows).to(bank.device), bank.labels_of(m, rows)
+    for chosen in sampler:
+        drawn = torch.tensor(chosen, dtype=torch.int64, device=bank.device)
+        x = bank.scaled(bank.x[index[drawn]])
+        if recipe.augment == "crop_flip":
+            jitter = shifts.integers(0, [9, 9, 2], (1, len(x), 3), dtype=np.uint8)
+            x = crop_and_flip(x.unsqueeze(0), jitter).squeeze(0)
+        yield x, labels[drawn]
+
+
+class Steps:
+    """The recipe's optimiser with the interface that Opacus wraps: param_groups and zero_grad.
+
+    torch.optim's own classes import torch's compiler, which takes a second or two.
+    """
+
+    def __init__(self, recipe: Recipe, parameters: list[nn.Parameter]) -> None:
+        self.updates = recipe.build(parameters)
+        self.param_groups = self.updates.param_groups
+        self.param_groups[0]["params"] = parameters
+        self.step = self.updates.step
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients, whatever ``set_to_none`` says."""
+        self.updates.zero_grad()

@@ -1,0 +1,48 @@
+"""What language models say of single tokens."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unlearning_audit.bank.models import Models
+
+#: Samples that are worked on at once.
+CHUNK = 64
+
+
+def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
+    """Of every scored token of the samples ``rows`` int64 [rows], in their order: float32 [models, rows, most, 4], NaN
+    after the last; ``most`` is what a sample of the bank has at most.
+
+    The four are log p of the token; mean and standard deviation of log p under the model's own prediction; and the
+    token's rank in it, 0 for the likeliest. Raises ValueError for models that do not
+    predict tokens.
+    """
+    if "tokens" not in bank.readings:
+        raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
+    found, most = [], int((bank.x[:, 1:] >= 0).sum(1).max())
+    for model in range(len(bank)):
+        parts = [bank.x[part.to(bank.device)] for part in torch.from_numpy(rows).split(CHUNK)]
+        four = [packed(of(bank.answers(model, x, "tokens"), x), x, most) for x in parts]
+        found.append(torch.cat(four).cpu().numpy())
+    return np.stack(found)
+
+
+def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
+    """``four`` [rows, length − 1, 4] without tokens that are not scored, [rows, most, 4]."""
+    order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    return four.take_along_dim(order.unsqueeze(-1), dim=1)
+
+
+def of(vocabulary: Tensor, x: Tensor) -> Tensor:
+    """The four of `readings` from logits [rows, length − 1, vocabulary] and tokens ``x`` int [rows, length]."""
+    logp = vocabulary.log_softmax(-1)
+    ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
+    own = logp.gather(-1, ids)
+    p = logp.exp()
+    mean = (p * logp).sum(-1)
+    # From deviations, which cannot cancel to a negative variance.
+    spread = (p * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
+    rank = (logp > own).sum(-1).to(logp.dtype)
+    four = torch.stack([own[..., 0], mean, spread, rank], -1)
+    return four.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()

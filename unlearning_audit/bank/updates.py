@@ -1,0 +1,144 @@
+"""Optimiser steps through torch's own functional kernels.
+
+The classes of torch.optim import torch's compiler on first use, which takes nearly five seconds per process; these
+call the same kernels (torch.optim.sgd.sgd, …) and keep the state themselves. None is fused: fused kernels treat
+the last elements of a tensor differently, so that a model's bits would depend on its position in the stack.
+"""
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+from torch.optim.adamw import adamw
+from torch.optim.rmsprop import rmsprop
+from torch.optim.sgd import sgd
+
+
+class Updates:
+    """Base of the optimisers; the learning rate is ``param_groups[0]["lr"]``.
+
+    For a recorded step the learning rate is ``rate``, a tensor [], so that a recording follows a schedule, and counts
+    of steps lie where the parameters do.
+    """
+
+    def __init__(
+        self, parameters: list[Tensor], *, lr: float, momentum: float, weight_decay: float, rate: Tensor | None = None
+    ) -> None:
+        self.parameters = parameters
+        self.param_groups = [{"lr": lr}]
+        self.momentum, self.weight_decay, self.rate = momentum, weight_decay, rate
+
+    def state(self) -> list[Tensor]:
+        """What the optimiser remembers of earlier steps: the tensors that a step writes beside the parameters."""
+        raise NotImplementedError
+
+    def zero_grad(self) -> None:
+        """Drop the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One update; parameters without a gradient stay."""
+        at = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        if at:
+            self._move([self.parameters[i] for i in at], [self.parameters[i].grad for i in at], at)
+
+    def _zeros(self) -> list[Tensor]:
+        return [torch.zeros_like(p) for p in self.parameters]
+
+    def _counts(self) -> list[Tensor]:
+        # On a card Adam's corrections are computed from these in their precision, elsewhere in double precision.
+        place = {"dtype": torch.float32} if self.rate is None else {"dtype": torch.float64, "device": self.rate.device}
+        return [torch.zeros((), **place) for _ in self.parameters]
+
+    def _settings(self) -> dict:
+        """The learning rate, and which kernels take it: those for a rate in main memory take it as a number."""
+        if self.rate is None:
+            return {"lr": self.param_groups[0]["lr"], "foreach": True}
+        return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        raise NotImplementedError
+
+
+class SGD(Updates):
+    """Stochastic gradient descent with momentum and L2 penalty, as torch.optim.SGD."""
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.velocity: list[Tensor | None] = [None] * len(parameters)
+
+    def state(self) -> list[Tensor]:
+        return [value for value in self.velocity if value is not None]
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        velocity = [self.velocity[i] for i in at]
+        sgd(
+            parameters, gradients, velocity, foreach=False, lr=self.param_groups[0]["lr"], momentum=self.momentum,
+            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+        )  # fmt: skip
+        for i, value in zip(at, velocity, strict=True):
+            self.velocity[i] = value
+
+
+class Adam(Updates):
+    """Adam with L2 penalty, as torch.optim.Adam with its default β and ε."""
+
+    kernel = staticmethod(adam)
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
+
+    def state(self) -> list[Tensor]:
+        return [*self.first, *self.second, *self.steps]
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        first, second, steps = ([kept[i] for i in at] for kept in (self.first, self.second, self.steps))
+        self.kernel(
+            parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
+            beta2=0.999, eps=1e-8, maximize=False, **self._settings(),
+        )  # fmt: skip
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay, as torch.optim.AdamW."""
+
+    kernel = staticmethod(adamw)
+
+
+class RMSprop(Updates):
+    """RMSprop with momentum, as torch.optim.RMSprop with its default α and ε."""
+
+    def __init__(self, parameters: list[Tensor], **settings: float) -> None:
+        super().__init__(parameters, **settings)
+        self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
+
+    def state(self) -> list[Tensor]:
+        return [*self.square, *self.velocity, *self.steps]
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        square, velocity, steps = ([kept[i] for i in at] for kept in (self.square, self.velocity, self.steps))
+        rmsprop(
+            parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,
+            weight_decay=self.weight_decay, momentum=self.momentum, centered=False, **self._settings(),
+        )  # fmt: skip
+
+
+class RecordedSGD(Updates):
+    """SGD of a recorded step, by torch's only kernel that takes the learning rate as a tensor."""
+
+    def __init__(self, parameters: list[Tensor], **settings: float | Tensor) -> None:
+        super().__init__(parameters, **settings)
+        self.velocity = self._zeros()
+
+    def state(self) -> list[Tensor]:
+        return self.velocity
+
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
+        # Without dampening, a first step from zero velocity equals torch's first step.
+        velocity = [self.velocity[i] if self.momentum else None for i in at]
+        sgd(
+            parameters, gradients, velocity, fused=True, lr=self.rate, momentum=self.momentum,
+            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+        )  # fmt: skip

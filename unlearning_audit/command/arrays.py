@@ -1,0 +1,351 @@
+"""The audit of arrays in memory, for a notebook: the same files and the same run as the protocol external has."""
+
+import contextlib
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+    from unlearning_audit.workflow.nodes import Plan
+
+#: What is asked where nothing is named: the adversaries of Tu, Hu & Ma 2024 and a control that must find nothing.
+ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
+STUDY = "audit"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, which a notebook shows; ``path`` is its file, svg."""
+
+    path: Path
+
+    def _repr_svg_(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    def _repr_png_(self) -> bytes:
+        return self.path.with_suffix(".png").read_bytes()
+
+
+@dataclass(repr=False)
+class Audit:
+    """What came out. ``folder`` holds all files; a temporary one is removed with this object.
+
+    ``failures``: one line for each attack or metric that failed; the rest was computed all the same.
+    """
+
+    folder: Path
+    failures: list[str] = field(default_factory=list)
+    _scores: Mapping[str, str] = field(default_factory=dict)
+    _temporary: Any = None
+
+    @cached_property
+    def metrics(self) -> "pandas.DataFrame":
+        """Every number, tidy: method and the fields of `Row`, such as attack, metric, value, ci_low, ci_high (95 %), n,
+        note, which says why a value is empty, and role and pair, which say what it is about."""
+        import pandas
+
+        from unlearning_audit.artifacts import rows
+
+        records = rows.read_union(self._results / "metrics.csv")
+        table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
+        return pandas.DataFrame(table, columns=["method", *rows.COLUMNS])
+
+    @cached_property
+    def verdicts(self) -> "pandas.DataFrame":
+        """A line for each method: whether it is distinguishable from retraining, by what, and by how much; empty where
+        nothing that decides could be computed."""
+        import pandas
+
+        from unlearning_audit.artifacts import verdicts
+
+        paths = sorted(self.folder.glob("results/comparisons/*/verdicts.csv"))
+        lines = [line for path in paths for line in verdicts.read(path, verdicts.VERDICTS)]
+        return pandas.DataFrame(lines, columns=verdicts.VERDICTS)
+
+    @cached_property
+    def records(self) -> "pandas.DataFrame":
+        """Every sample that a model forgot or never saw, as an attack scores it: method, attack ("name/form"), sample,
+        role (forget or heldout), models that were asked about it in that role, their mean score (higher = more likely
+        forgotten), and the share of them in which the attack decides that it was a member."""
+        import pandas
+
+        from unlearning_audit.artifacts import tables
+
+        columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
+        parts = [pandas.DataFrame(columns=columns)]
+        for method, path in self._scores.items():
+            for (attack, form), scores in tables.read_scores(self.folder / path).items():
+                about = {name: scores[name] for name in ("index", "role", "score", "decision")}
+                kept = pandas.DataFrame(about).query("role in ('forget', 'heldout')")
+                one = kept.groupby(["index", "role"], observed=True).agg(
+                    models=("score", "size"), score=("score", "mean"), called_member=("decision", "mean")
+                )
+                one = one.reset_index().rename(columns={"index": "sample"})
+                parts.append(one.assign(method=method, attack=f"{attack}/{form}")[columns])
+        filled = [part for part in parts if len(part)] or parts
+        return pandas.concat(filled, ignore_index=True)
+
+    def figure(self, name: str = "verdicts") -> Picture:
+        """A figure of the report, which a notebook draws. Raises ValueError for a name that there is none of."""
+        from unlearning_audit.plugins.suggest import unknown
+
+        path = self._results / "figures" / f"{name}.svg"
+        if not path.is_file():
+            there = [other.stem for other in path.parent.glob("*.svg")]
+            raise ValueError(f"figure: {unknown(name, there, f'figure {name!r}')}")
+        return Picture(path)
+
+    def report(self, path: str | os.PathLike) -> Path:
+        """Copy the page, one file that needs no network, to ``path``, and return that.
+
+        Raises OSError if it cannot be written there.
+        """
+        return Path(shutil.copyfile(self._results / "report.html", path))
+
+    @property
+    def matrix(self) -> "pandas.DataFrame":
+        """The verdicts in words, a line for each method; where nothing could be decided, the numbers of Q."""
+        import pandas
+
+        if not len(self.verdicts):
+            chosen = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
+            return chosen.set_index("method")
+        lines = [
+            {
+                "verdict": line["verdict"],
+                "closed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
+                "distance": f"{line['distance']:.2f} [{line['ci_low']:.2f}, {line['ci_high']:.2f}]",
+                "found by": line["found_by"],
+            }
+            for line in self.verdicts.to_dict("records")
+        ]
+        return pandas.DataFrame(lines, index=pandas.Index(self.verdicts["method"]))
+
+    def __repr__(self) -> str:
+        return "\n".join([self.matrix.to_string(), *self.failures])
+
+    def _repr_html_(self) -> str:
+        failed = "".join(f"<p>{html.escape(line)}</p>" for line in self.failures)
+        return self.matrix._repr_html_() + failed
+
+    @property
+    def _results(self) -> Path:
+        return self.folder / "results" / STUDY
+
+
+def audit(
+    *,
+    target: Any,
+    labels: Any,
+    forget: Any,
+    train: Any = None,
+    heldout: Any = None,
+    test: Any = None,
+    weight: Any = None,
+    pair: Any = None,
+    original: Any = None,
+    retrain: Any = None,
+    retrain_control: Any = None,
+    shadow: Any = None,
+    shadow_original: Any = None,
+    design: str = "given",
+    method: str = "mine",
+    attacks: Sequence[str] | Mapping[str, dict | None] = ATTACKS,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    folder: str | os.PathLike | None = None,
+    cores: int = 0,
+    progress: bool = True,
+) -> Audit:
+    """Audit models by what they answer; nothing is trained.
+
+    ``target``: logits [models, samples, classes], before softmax, of the models after unlearning. ``labels`` int
+    [samples]; ``forget``, ``train``, ``heldout`` bool [models, samples], or [samples] if all models are alike: what
+    each model was asked to forget, was trained on, and never saw though it could have; one of the last two must be
+    given. ``test`` bool [samples], ``weight`` float [samples], ``pair`` int [samples].
+
+    Other populations are logits of the same models in the same order, or of models that saw the same, or a mapping with
+    ``logits`` and whatever differs from the above, such as {"logits": …, "train": …, "forget": …}: ``original`` before
+    unlearning, ``retrain`` and ``retrain_control`` trained without the forget set, ``shadow`` and ``shadow_original``
+    the adversary's own, unlearned and as trained. docs/own_logits.md says what each allows, and what is inferred.
+
+    ``design`` says how forgotten and held-out samples were chosen: by a fair draw (``swapped`` splits, or ``random``),
+    so that theory knows what retraining leaves; or ``given`` (a class, a person's data), so that only ``retrain`` is a
+    yardstick.
+
+    ``method`` names the method, ``attacks`` are names, or options by name, {"mine": {"file": "my_attack.py"}} for an
+    attack of one's own. ``folder``: where all files are kept; a temporary one if None. ``cores``: how many are used,
+    all if 0. ``progress``: say on stderr how far it is.
+
+    Raises ValueError with one sentence for arrays that cannot be what they are said to be, and RuntimeError if the
+    run did not end.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
+    place = Path(temporary.name if temporary else folder).resolve()
+    alike = {"labels": labels, "test": test, "weight": weight}
+    audited = {"logits": target, "forget": forget, "train": train, "heldout": heldout, "pair": pair}
+    others = {
+        "original": original, "retrain": retrain, "retrain_control": retrain_control, "shadow": shadow,
+        "shadow_original": shadow_original,
+    }  # fmt: skip
+    _write(place / "logits", alike)
+    _write(place / "logits" / "target", audited)
+    for name, given in others.items():
+        if given is not None:
+            own = given if isinstance(given, Mapping) else {"logits": given}
+            # Shadow models without memberships of their own saw what the audited ones saw.
+            lent = {} if isinstance(given, Mapping) or not name.startswith("shadow") else audited | {"pair": None}
+            _write(place / "logits" / name, {**lent, **own}, name)
+    scenario = {
+        "protocol": {"name": "external", "path": "logits", "design": design},
+        "methods": [method],
+        "attacks": _from_here(attacks) if isinstance(attacks, Mapping) else list(attacks),
+    }
+    study = {"study": STUDY, "bootstrap": bootstrap, "seed": seed, "scenarios": {"audit": scenario}}
+    with contextlib.chdir(place):
+        try:
+            plan = _planned(study)
+        except ValueError as error:
+            raise ValueError(_of_arguments(str(error), place)) from None
+        failed = _run(place, study, cores, plan if progress else None)
+    return Audit(place, failed, {case.method: case.scores for case in plan.cases if case.scores}, temporary)
+
+
+#: What a message about a file says → what it says of an argument.
+WORDS = (
+    (r"this file is missing, and so is heldout\.npy; one of the two must be there", "give this or heldout"),
+    (r"this file is missing; save it with numpy\.save", "must be given"),
+    (r"; save it with numpy\.save", ""),
+    (r"for a single model save (\w+\[None\])", r"for a single model give \1"),
+    (r"\bsave\b", "give"),
+    (r"\b(\w+)\.npy\b", r"\1"),
+    (r"this file", "this array"),
+)
+
+
+def _of_arguments(sentence: str, place: Path) -> str:
+    """A sentence about the files of `audit` as one about its arguments."""
+
+    def argument(found: re.Match) -> str:
+        population, name = found["population"] or "target", found["name"]
+        if population == "target":
+            return "target" if name == "logits" else name
+        return population if name == "logits" else f"{population}[{name!r}]"
+
+    folder = rf"(?:{re.escape(str(place))}/)?logits/"
+    sentence = re.sub(rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy", argument, sentence)
+    sentence = re.sub(r"^audit: scenarios\.audit\.methods\.[^:]*", "method", sentence)
+    sentence = re.sub(r"^audit: scenarios\.audit\.", "", sentence).removeprefix("audit: ")
+    for words, instead in WORDS:
+        sentence = re.sub(words, instead, sentence)
+    # "forget: forget has shape" says it twice.
+    return re.sub(r"^(\w+): \1 ", r"\1 ", sentence)
+
+
+def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> None:
+    """``name.npy`` for every array that is given."""
+    from unlearning_audit.plugins.suggest import unknown
+    from unlearning_audit.protocols.external import KNOWN
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in arrays.items():
+        if name not in KNOWN:
+            raise ValueError(f"{population}: {unknown(name, KNOWN, f'array {name!r}')}")
+        (folder / f"{name}.npy").unlink(missing_ok=True)
+        if value is None:
+            continue
+        value = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        if value.dtype.hasobject:
+            where = f"{population}: {name}" if population else name
+            raise ValueError(f"{where} must be an array of numbers, found a list of unequal parts or of other things")
+        np.save(folder / f"{name}.npy", value, allow_pickle=False)
+
+
+def _planned(study: dict) -> "Plan":
+    """The plan of a study. Raises ValueError for one that is none and for arrays that are not what they should be, in a
+    moment."""
+    from unlearning_audit.artifacts import external as reader
+    from unlearning_audit.protocols import external
+    from unlearning_audit.study import reading
+    from unlearning_audit.workflow import plan
+
+    whole = reading.read(study, "audit")
+    (scenario,) = whole.scenarios
+    options, named = external.Options(**scenario.protocol.options), list(scenario.methods)
+    for name in named:
+        for population in external.populations(options, name, named).values():
+            reader.read(population.files, population.kind)
+    return plan.make(whole)
+
+
+def _from_here(attacks: Mapping) -> dict:
+    """Options by name; the file of an attack of one's own lies relative to the working directory."""
+    own = {name: dict(options or {}) for name, options in attacks.items()}
+    return {
+        name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})
+        for name, options in own.items()
+    }
+
+
+def _run(place: Path, study: dict, cores: int, plan: "Plan | None") -> list[str]:
+    """Make everything, and say how far the ``plan`` is if there is one; the lines of what failed."""
+    import yaml
+
+    from unlearning_audit import ROOT
+    from unlearning_audit.artifacts.rows import read_union
+    from unlearning_audit.command import caches
+    from unlearning_audit.display import failures
+
+    (place / "audit.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
+    with (place / "run.log").open("w+", encoding="utf-8") as log:
+        running = subprocess.Popen(
+            [*command, "--configfile", "audit.yaml", "--cores", str(cores or "all")], cwd=place,
+            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
+        )  # fmt: skip
+        try:
+            _follow(running, plan)
+        except BaseException:  # an interrupted cell leaves nothing behind that runs
+            running.terminate()
+            running.wait()
+            raise
+    if not (place / "results" / STUDY / "report.html").exists():
+        said = (place / "run.log").read_text(encoding="utf-8")
+        raise RuntimeError(f"the run in {place} did not end:\n{said[-2000:]}")
+    failed = failures.lines(read_union(place / "results" / STUDY / "metrics.csv"))
+    for line in failed:
+        warnings.warn(line, stacklevel=3)
+    return failed
+
+
+def _follow(running: subprocess.Popen, plan: "Plan | None") -> None:
+    """Wait for the run, saying how far it is, in one line that is written over."""
+    if plan is None:
+        running.wait()
+        return
+    from unlearning_audit.workflow.progress import Watch
+
+    watch, shown = Watch(plan.specs(), time.monotonic()), ""
+    while running.poll() is None:
+        watch.look(time.monotonic())
+        line = f"{watch.bar()} {watch.line()}"
+        if line != shown:
+            print(f"\r{line:<{len(shown)}}", end="", file=sys.stderr, flush=True)
+            shown = line
+        time.sleep(0.5)
+    print(f"\r{'done':<{len(shown)}}", file=sys.stderr, flush=True)

@@ -1,0 +1,35 @@
+"""``audit compare``: finished studies side by side, on the terminal and as one page."""
+
+import argparse
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import ArtifactError, replacing
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folders of finished studies, and where the page goes."""
+    parser.add_argument("folders", nargs="+", metavar="folder", help="a finished study, such as results/mine")
+    parser.add_argument("--page", default="compare.html", help="where the page is written; default: compare.html")
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Print what differs and write the page. Raises ValueError for a folder that holds no finished study."""
+    from unlearning_audit.display import ending
+    from unlearning_audit.display.page import compare
+
+    if len(asked.folders) < 2:
+        raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
+    try:
+        studies = [compare.read(folder) for folder in asked.folders]
+    except ArtifactError as error:
+        raise ValueError(str(error)) from None
+    compared = compare.compare(studies)
+    page = Path(asked.page)
+    try:
+        with replacing(page) as part:
+            part.write_text(compare.render(compared), encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{page}: could not be written ({error.strerror})") from None
+    print(compare.text(compared, ending.terminal_width()))
+    print(f"Page: {page}")
+    return 0

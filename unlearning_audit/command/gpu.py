@@ -1,0 +1,33 @@
+"""``audit gpu``: a self-test for the first person with a card."""
+
+from pathlib import Path
+
+#: The file that can be sent with a report of a fault.
+RECORD = "gpu.json"
+
+
+def run() -> int:
+    """Print every check and write `RECORD`; 1 if one failed.
+
+    Raises ValueError with one sentence where there is no card, or torch cannot use it.
+    """
+    from unlearning_audit.bank import card
+    from unlearning_audit.workflow import self_test
+
+    if card.use() != "cuda":
+        raise ValueError("no GPU is visible here (or UNLEARNING_DEVICE=cpu sends everything to the processor)")
+    facts = card.describe()
+    memory = f"{facts['memory_mib']:,} MiB"
+    print(f"{facts['name']}, compute capability {facts['capability']}, {memory}, CUDA {facts['cuda']}, ", end="")
+    print(f"cuDNN {facts['cudnn']}")
+    checks = self_test.run("cuda", say)
+    Path(RECORD).write_text(self_test.record(checks), encoding="utf-8")
+    failed = sum(check.passed is False for check in checks)
+    print(f"{len(checks)} checks, {failed} failed. {RECORD} holds all of it; send it with a report of a fault.")
+    return int(failed > 0)
+
+
+def say(check) -> None:
+    """One line of the terminal."""
+    mark = {True: "✓", False: "✗", None: "·"}[check.passed]
+    print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)

@@ -1,0 +1,104 @@
+"""``audit read``: other people's result files become a study, and its report."""
+
+import argparse
+import csv
+from collections import Counter
+from pathlib import Path
+
+HELP = {
+    "paths": "result files, or folders that hold some at any depth",
+    "--retrain": "a result file or folder of a model retrained without the forget set; may be repeated",
+    "--none": "a result file or folder of the model before unlearning; may be repeated",
+    "--no-retrain": "go on without any retrained model: numbers are shown, no verdict is given",
+    "--reader": "the only format that is looked for, or the file of a reader of your own",
+    "--columns": "what a table's columns are called, such as loss=my_loss side=which",
+    "--study": "the study's file, which is written (default: read.yaml)",
+    "--only-write": "write the study and its files, and do not run it",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``audit read`` understands."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=HELP["paths"])
+    for name in ("--retrain", "--none"):
+        parser.add_argument(name, action="append", default=[], metavar="PATH", help=HELP[name])
+    parser.add_argument("--no-retrain", action="store_true", help=HELP["--no-retrain"])
+    parser.add_argument("--reader", default="", metavar="NAME", help=HELP["--reader"])
+    parser.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=HELP["--columns"])
+    parser.add_argument("--study", default="read.yaml", metavar="FILE", help=HELP["--study"])
+    parser.add_argument("--only-write", action="store_true", help=HELP["--only-write"])
+
+
+def written(asked: argparse.Namespace) -> str:
+    """Read, check and write everything; print what it is; return the study's file.
+
+    Raises ValueError with one sentence for what cannot be read or told.
+    """
+    import yaml
+
+    from unlearning_audit import readers
+
+    study = Path(asked.study)
+    if study.suffix not in (".yaml", ".yml"):
+        raise ValueError(f"{study}: the study's file must end in .yaml")
+    imported = readers.imported(
+        [Path(path) for path in asked.paths], retrain=[Path(path) for path in asked.retrain],
+        none=[Path(path) for path in asked.none], reader=asked.reader, options=_options(asked.columns),
+        alone=asked.no_retrain,
+    )  # fmt: skip
+    name = study.stem.lower().replace("-", "_")
+    folder = study.parent / f"{study.stem}_models"
+    content = readers.write(imported, folder, name)
+    for scenario in content["scenarios"].values():  # paths in a study are relative to where it is run
+        scenario["protocol"]["path"] = Path(scenario["protocol"]["path"]).as_posix()
+    head = "# Written by audit read; paths are relative to the folder from which the study is run.\n"
+    study.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    agreements = folder / "recomputed.csv"
+    rows = readers.agreement_rows(imported)
+    if rows:
+        _write_agreements(agreements, rows)
+    print("\n".join(_told(imported, agreements)))
+    print(f"Wrote {study} and {folder}/.")
+    return str(study)
+
+
+def _options(columns: list[str]) -> dict | None:
+    if not columns:
+        return None
+    pairs = [one.partition("=") for one in columns]
+    if not all(what and name for what, _, name in pairs):
+        raise ValueError("--columns: give WHAT=NAME, such as loss=my_loss side=which")
+    return {"columns": {what: name for what, _, name in pairs}}
+
+
+def _write_agreements(path: Path, rows: list[dict]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _told(imported, path: Path) -> list[str]:
+    """What was read: files by format, each scenario with its models, and which printed numbers are not those of their
+    samples."""
+    from unlearning_audit import readers
+
+    formats = Counter(imported.formats.values())
+    lines = [f"Read {sum(formats.values())} files: {', '.join(f'{n} {name}' for name, n in formats.items())}."]
+    for group in imported.groups:
+        parts = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
+        counted = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
+                            for name, models in parts.items() if models)  # fmt: skip
+        lines.append(f"  {group.name}: {counted}; {len(group.samples)} samples to forget")
+        remarks = readers.yardstick(group.retrain) if group.retrain else []
+        lines += [f"    {note}" for note in (*group.notes, *remarks)]
+    every = [one for many in imported.agreements.values() for one in many if one.agrees is not None]
+    wrong = [(file, one) for file, many in imported.agreements.items() for one in many if one.agrees is False]
+    if every:
+        lines.append(
+            f"{len(every) - len(wrong):,} of {len(every):,} printed numbers are those that their samples give, to 1e-6 "
+            f"({path})."
+        )
+    lines += [f"  {file}: {one.quantity} is printed as {one.printed:.8g}, its samples give {one.recomputed:.8g}"
+              for file, one in wrong[:10]]  # fmt: skip
+    return lines

@@ -1,0 +1,76 @@
+"""A study of seconds for files that judge or draw whole scenarios: a metric, a protocol."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from unlearning_audit import ROOT
+from unlearning_audit.command import caches, starts
+
+#: Rows that are printed of many.
+MOST = 12
+
+STUDY = {
+    "study": "tiny",
+    "bootstrap": 100,
+    "scenarios": {
+        "main": {
+            "data": {"name": "digits", "test_size": 100, "size": 240, "label_noise": 0.2},
+            "model": {"name": "mlp", "hidden": [16]},
+            "recipe": {"epochs": 8, "lr": 0.05, "momentum": 0.9, "batch_size": 32},
+            "protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "models_per_split": 1},
+            "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}},
+            "attacks": ["confidence", "random"],
+            "controls": False,
+        }
+    },
+}
+
+
+def attempt(file: str, fields: dict) -> str:
+    """What a metric or a protocol, with the ``fields`` of a study beside it, came to in a study of seconds.
+
+    Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
+    """
+    from unlearning_audit.artifacts.rows import Row, read_union
+    from unlearning_audit.display import failures
+    from unlearning_audit.plugins import registry
+    from unlearning_audit.workflow import trial
+
+    kind, name = trial.kind(file), starts.named(Path(file).stem)
+    plugin = {"file": str(Path(file).resolve()), **fields}
+    scenario = dict(STUDY["scenarios"]["main"])
+    if kind == "metrics":
+        scenario["metrics"] = {name: plugin}
+    else:
+        scenario["protocol"] = {"name": name, **plugin}
+        if not registry.protocol(name, file).attacked:
+            scenario["attacks"] = []
+    with tempfile.TemporaryDirectory(prefix="audit-try-") as folder:
+        path = Path(folder, "tiny.yaml")
+        path.write_text(yaml.safe_dump({**STUDY, "scenarios": {"main": scenario}}, sort_keys=False))
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
+        done = subprocess.run(
+            [*command, "--configfile", str(path), "--cores", "all"], cwd=folder, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=caches.environment(),
+        )  # fmt: skip
+        union = Path(folder, "results", "tiny", "metrics.csv")
+        if not union.exists():
+            lines = [line for line in done.stdout.splitlines() if file.rpartition("/")[2] in line]
+            raise ValueError(f"{file}: {(lines or done.stdout.splitlines() or ['the study did not end'])[-1].strip()}")
+        records = read_union(union)
+    failed = failures.lines(records)
+    if failed:
+        raise ValueError(f"{file}: {failed[0].split(': ', 1)[-1]}")
+    names = {one.name for one in registry.quantities(name, file, name)} if kind == "metrics" else {"q", "accuracy"}
+    shown = [(record.method, record.row) for record in records if isinstance(record.row, Row)
+             and record.row.metric in names]  # fmt: skip
+    lines = [f"{file} keeps the contract. In a study of digits with one label in five at random:"]
+    for method, row in shown[:MOST]:
+        about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
+        interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""
+        lines.append(f"  {method:<12}{about:<32}{row.value:.3g}{interval} {row.note}".rstrip())
+    return "\n".join([*lines, f"  {len(shown)} rows in all."])

@@ -1,0 +1,40 @@
+"""Why something of a study failed: the calls that led there, from the logs of its jobs."""
+
+import re
+from pathlib import Path
+
+from unlearning_audit.plugins.guard import ours
+from unlearning_audit.workflow.nodes import Plan
+
+START = "Traceback (most recent call last):"
+
+
+def of(plan: Plan) -> list[str]:
+    """For every job whose log holds a traceback: which it is, where its log lies, and the last traceback in it, each
+    once."""
+    blocks: dict[str, str] = {}
+    for stage, nodes in plan.nodes.items():
+        for name, node in nodes.items():
+            log = Path(node.outputs["spec"]).with_name("log.txt")
+            if calls := last(log):
+                blocks.setdefault(calls, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{calls}")
+    return list(blocks.values())
+
+
+def last(log: Path) -> str:
+    """The last traceback in a log, from the first call of a user's own on; "" if there is none."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = text[text.rfind(START) :].splitlines() if START in text else []
+    end = next((i for i, line in enumerate(lines) if i and line and not line.startswith((" ", "\t"))), len(lines))
+    calls = re.split(r"(?m)^(?=  File )", "\n".join(lines[1:end]))
+    theirs = next((i for i, call in enumerate(calls) if call.strip() and not _ours(call)), 0)
+    return "\n".join([*lines[:1], "".join(calls[theirs:]).rstrip("\n"), *lines[end : end + 1]])
+
+
+def _ours(call: str) -> bool:
+    """Whether a call is one of the library's, or of a script of the workflow."""
+    file = call.split('"')[1] if '"' in call else ""
+    return "/.snakemake/scripts/" in file or ours(file)

@@ -1,0 +1,301 @@
+"""Meta-evaluation: what each metric is worth, on the same models as all others.
+
+Properties (after Tu, Hu & Ma 2024, §4.3–4.4):
+grounding, does retraining read as perfect; separation, how far retraining lies from doing nothing; power, how
+many pairs of methods are told apart; agreement, does another seed or another size of the data rank the methods
+alike; monotonicity, does the value fall as the privacy budget grows; and cost, how many models must be made.
+"""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.artifacts.rows import Record, Row
+from unlearning_audit.comparisons.compared import Compared, Made, metrics, models
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.stats import Estimate, empty
+
+#: Fields of a row that number draws of memberships or of initial weights.
+SEEDS = ("pair", "model")
+
+#: Loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above: far
+#: more than forgetting itself costs.
+BROKEN = 0.10
+
+#: Fewer pairs of splits, or models, say too little of how differences vary.
+SEEDS_OF_POWER = 3
+
+#: Reference methods, which are not ranked.
+CONTROLS = ("retrain_control",)
+
+
+PROPERTIES = (
+    "grounding",
+    "separation",
+    "power",
+    "agreement over seeds",
+    "agreement over sizes",
+    "monotonicity",
+    "models",
+)
+
+#: How a property is called that compares a metric with another one.
+WITH = "agreement with "
+
+
+def evaluate(
+    records: list[Record],
+    quantities: Iterable[Quantity],
+    *,
+    budget: str = "epsilon",
+    size: str = "size",
+    made: dict[str, Made] | None = None,
+) -> list[dict]:
+    """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
+
+    ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``budget``
+    and ``size`` name the axes along which monotonicity and agreement are read; ``made``: of each scenario, what costs
+    are counted from. A property that the study cannot show is left out; one that it could but does not is empty with
+    the reason.
+    """
+    found, broken, compared = [], defaultdict(set), metrics(quantities)
+    records = [record for record in records if isinstance(record.row, Row)]
+    for record in records:
+        row = record.row
+        if row.metric == "accuracy_gap" and row.ci_low > BROKEN and row.role == "test" and row.pair is None:
+            broken[record.scenario].add(record.method)
+    for name, metric in compared.items():
+        of_scenario = defaultdict(list)
+        for record in records:
+            if metric.reads(record.row):
+                of_scenario[record.scenario].append(_logarithm(record) if metric.quantity.logarithmic else record)
+        for scenario, own in of_scenario.items():
+            told = list(_properties(metric, own, budget, size, broken[scenario]))
+            if scenario in (made or {}):
+                told.append(("models", models(metric, made[scenario])))
+            for what, estimate in told:
+                found.append(
+                    {"metric": name, "property": what, "scenario": scenario, "value": estimate.value,
+                     "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
+                )  # fmt: skip
+    return found + _between(records, compared, common(found, "power"))
+
+
+def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
+    """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
+    that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
+    first scenario that has it."""
+    shown: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
+    for row in rows:
+        if row["property"] in PROPERTIES:
+            shown[row["metric"], row["property"]][row["scenario"]] = row
+    main = {what: common(rows, what) for what in PROPERTIES}
+    return {(metric, what): some.get(main[what]) or next(iter(some.values())) for (metric, what), some in shown.items()}
+
+
+def common(rows: list[dict], what: str) -> str:
+    """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
+    this one, that in which most metrics show it. The first of several."""
+    shown: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        shown[row["property"]][row["scenario"]] += 1
+    home = max(shown["power"], key=shown["power"].__getitem__, default="")
+    counts = shown[what]
+    return home if home in counts or what == "models" else max(counts, key=counts.__getitem__, default="")
+
+
+def verdict(row: dict) -> str:
+    """What a row says of its metric: "good", "bad", or "" where it says neither (or no such thing can be said)."""
+    low, high = row["ci_low"], row["ci_high"]
+    if math.isnan(low + high) or row["property"] in ("power", "models"):
+        return ""
+    if row["property"] == "grounding":
+        return "good" if low <= 0 <= high else "bad"
+    if row["property"] == "monotonicity":
+        return "good" if high < 0 else "bad" if low > 0 else ""
+    if row["property"] == "separation":
+        return "good" if low > 0 else "bad"
+    return "good" if low > 0 else "bad" if high < 0 else ""
+
+
+def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict]:
+    """Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`."""
+    tables = {}
+    for name, metric in compared.items():
+        same = [record for record in records if record.scenario == scenario and metric.reads(record.row)]
+        table = _by_place(same).get((), {})
+        good = {m: float(metric.goodness(np.float64(row.value))) for m, row in table.items() if m not in CONTROLS}
+        tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
+    found = []
+    for one, other in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
+        both = [m for m in tables[one] if m in tables[other]]
+        if len(both) > 2:
+            tau = stats.kendall(x=[tables[one][m] for m in both], y=[tables[other][m] for m in both])
+            found.append(
+                {"metric": one, "property": WITH + other, "scenario": scenario, "value": tau.value,
+                 "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
+            )  # fmt: skip
+    return found
+
+
+def _properties(metric: Compared, records: list[Record], budget: str, size: str, broken: set[str]):
+    """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
+    tables = _by_place(records, axes=(budget, size), seeds=SEEDS)
+    plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
+    seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
+    if set(plain) == {()}:
+        yield "grounding", grounding(metric, plain[()])
+        yield "separation", separation(metric, plain[()])
+        yield "power", power(metric, plain[()], seeds)
+    if seeds:
+        yield "agreement over seeds", agreement(metric, seeds)
+    sizes = [table for place, table in plain.items() if size in dict(place)]
+    if sizes:
+        yield "agreement over sizes", agreement(metric, sizes)
+    budgets = {float(dict(place)[budget]): table for place, table in plain.items() if budget in dict(place)}
+    if budgets:
+        yield "monotonicity", monotonicity(metric, budgets, broken)
+
+
+Table = dict[str, Row]
+
+
+def _by_place(
+    records: list[Record], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
+) -> dict[tuple[tuple[str, str | int], ...], Table]:
+    """(axis or seed, value) pairs → method → row: the one that is narrowed down least besides, the last of several."""
+    tables: dict[tuple, Table] = defaultdict(dict)
+    besides: dict[tuple, int] = {}
+    for record in records:
+        parts = [*record.axes.items(), *record.row.place]
+        kept = tuple(sorted((name, value) for name, value in record.axes.items() if name in axes))
+        kept += tuple((name, value) for name, value in record.row.place if name in seeds)
+        more = len(parts) - len(kept)
+        if more <= besides.get((kept, record.method), more):
+            tables[kept][record.method] = record.row
+            besides[kept, record.method] = more
+    return tables
+
+
+def _logarithm(record: Record) -> Record:
+    """The record with the logarithm of its value and limits; NaN for what is not above 0."""
+    values = {name: getattr(record.row, name) for name in ("value", "ci_low", "ci_high")}
+    logarithms = {name: math.log(value) if value > 0 else math.nan for name, value in values.items()}
+    return replace(record, row=replace(record.row, **logarithms))
+
+
+def _se(row: Row) -> float:
+    """Standard error behind a 95 % interval, from the wider of its two sides."""
+    wide = max(row.ci_high - row.value, row.value - row.ci_low)
+    return wide / stats.normal_quantile(0.975)
+
+
+def grounding(metric: Compared, table: Table) -> Estimate:
+    """How far retraining is from what perfect unlearning scores, with its interval: it should hold 0."""
+    if math.isnan(metric.how.ideal):
+        return empty(n=0, note="no value is known for perfect unlearning")
+    row = table.get("retrain")
+    if row is None or math.isnan(row.value):
+        return empty(n=0, note="retrain was not measured")
+    return Estimate(
+        row.value - metric.how.ideal,
+        row.ci_low - metric.how.ideal,
+        row.ci_high - metric.how.ideal,
+        row.n,
+        "",
+    )
+
+
+def separation(metric: Compared, table: Table) -> Estimate:
+    """(goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
+    both = [table.get("retrain"), table.get("none")]
+    if any(row is None or math.isnan(row.value) for row in both):
+        return empty(n=0, note="retrain and none were not both measured")
+    error = math.hypot(*(_se(row) for row in both))
+    if not error > 0:
+        return empty(n=2, note="retrain or none has no interval, or one without width")
+    good = [float(metric.goodness(np.float64(row.value))) for row in both]
+    z, half = (good[0] - good[1]) / error, float(stats.normal_quantile(0.975))
+    return Estimate(z, z - half, z + half, 2, "")
+
+
+def power(metric: Compared, table: Table, seeds: list[Table] = ()) -> Estimate:
+    """Share of the pairs of methods that a metric tells apart, each at an error rate of 5 %.
+
+    Where the metric reads at least three pairs of splits, or models (``seeds``), by themselves, by the differences of
+    two methods on the same ones (Student's t), so that what methods share cancels. Else by 1.96 standard errors of a
+    difference of two that are independent, which is too wide.
+    """
+    rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
+    paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}
+    told, kinds = [], set()
+    for one, other in itertools.combinations(rows, 2):
+        gaps = paired[one] - paired[other]
+        gaps = gaps[~np.isnan(gaps)]
+        if len(gaps) >= SEEDS_OF_POWER:
+            found, kind = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
+            told.append(not found.low <= 0 <= found.high)
+        elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (one, other))):
+            gap, kind = rows[one].value - rows[other].value, "as if methods were independent"
+            told.append(abs(gap) > float(stats.normal_quantile(0.975)) * math.hypot(_se(rows[one]), _se(rows[other])))
+        else:
+            continue
+        kinds.add(kind)
+    if not told:
+        return empty(n=0, note="fewer than two methods have an interval")
+    note = f"a count over pairs of methods, no sampling model; {', '.join(sorted(kinds))}"
+    return Estimate(float(np.mean(told)), math.nan, math.nan, len(told), note)
+
+
+def agreement(metric: Compared, tables: list[Table]) -> Estimate:
+    """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
+    every = sorted({m for t in tables for m in t} - set(CONTROLS))
+    methods = [m for m in every if all(m in t and not math.isnan(t[m].value) for t in tables)]
+    lost = ", ".join(m for m in every if m not in methods)
+    note = f"{len(methods)} methods" + (f"; {lost}: no value in one of the rankings" if lost else "")
+    if len(tables) < 2 or len(methods) < 3:
+        why = "needs two rankings of at least three methods"
+        return empty(n=len(tables), note=f"{why}, there are {len(tables)} of {note}")
+    good = np.array([[t[m].value for m in methods] for t in tables], dtype=np.float64)
+    good = metric.goodness(good)
+    tau = np.full((len(tables), len(tables)), np.nan)
+    for i, j in itertools.combinations(range(len(tables)), 2):
+        tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
+    if np.isnan(tau[np.triu_indices(len(tables), 1)]).any():
+        return empty(n=len(tables), note="a ranking has all methods equal")
+    value = float(np.nanmean(tau))
+    if len(tables) < 3:
+        return Estimate(value, math.nan, math.nan, len(tables), f"two rankings are too few for an interval; {note}")
+    indices = np.arange(len(tables))
+    left_out = np.array([np.nanmean(tau[np.ix_(indices != i, indices != i)]) for i in indices])
+    error = math.sqrt((len(tables) - 1) / len(tables) * ((left_out - left_out.mean()) ** 2).sum())
+    half = float(stats.t_quantile(p=0.975, dof=len(tables) - 1)) * error
+    return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), note)
+
+
+def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
+    """Mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory says.
+
+    Left out are retraining, which theory says does not fall, and methods that leave ``broken`` models, of which it says
+    nothing. The interval is over methods.
+    """
+    order = sorted(budgets)
+    methods = sorted(set.intersection(*(set(t) for t in budgets.values())) - {"retrain", *CONTROLS, *broken})
+    without = "".join(f"; without {name}, which breaks models" for name in sorted(broken))
+    if len(order) < 3 or not methods:
+        return empty(n=len(order), note="needs three budgets and a method besides retrain" + without)
+    good = np.array([[budgets[e][m].value for e in order] for m in methods], dtype=np.float64)
+    good = metric.goodness(good[~np.isnan(good).any(1)])
+    rho = np.array([stats.spearman(x=np.arange(len(order)), y=line).value for line in good])
+    rho = rho[~np.isnan(rho)]
+    if len(rho) == 0:
+        return empty(n=0, note="no method varies with the budget")
+    if len(rho) == 1:
+        return Estimate(float(rho[0]), math.nan, math.nan, 1, "one method is too few for an interval" + without)
+    mean = stats.mean_interval(values=rho)
+    return Estimate(mean.value, max(mean.low, -1.0), min(mean.high, 1.0), mean.n, "over methods" + without)

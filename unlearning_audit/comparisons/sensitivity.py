@@ -1,0 +1,85 @@
+"""Whether a scenario can say anything: is there a yardstick, do two agree, and was there anything to find at all?"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
+from unlearning_audit.stats import decide
+
+#: What no method is compared with: a scenario without `none` cannot show that its attacks find anything.
+NO_NONE = (
+    "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
+)
+DISAGREEING = "two groups of retrained models differ, so neither is a yardstick"
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """``state`` of a scenario, one of `decide.STATES` or "", and ``reason`` in words. ``least``, by metric: the lower
+    limit of the distance of doing nothing where it is found. ``referred``: whether there is a `none` at all."""
+
+    state: str
+    reason: str
+    least: dict[str, float]
+    referred: bool
+
+
+def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
+    """The state of a scenario.
+
+    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: in words, why doing
+    nothing may leave nothing to find (`explanation`). A metric finds doing nothing if its p-value is at most α and the
+    distance lies on the near side.
+    """
+    none = reads.get(NONE, {})
+    near = {metric: read for metric, read in none.items() if read.shown.estimate.value > 0}
+    least = {m: read.shown.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
+    least = {metric: limit for metric, limit in least.items() if limit > 0}
+    referred = bool(none)
+    if not any(own for own in reads.values()):
+        return Sensitivity(decide.NO_YARDSTICK, "", least, referred)
+    controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
+    if any(p <= decide.ALPHA for p in controls):
+        return Sensitivity(decide.YARDSTICKS_DISAGREE, DISAGREEING, least, referred)
+    if referred and not least:
+        return Sensitivity(decide.NOTHING_TO_FIND, why, least, referred)
+    return Sensitivity("", "", least, referred)
+
+
+def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, tuple[float, float, float]]:
+    """What `explanation` reads of a method's rows."""
+    names = {"accuracy": "", "majority_share": "most_frequent"}
+    return {
+        names[row.metric] or row.role: (row.value, row.ci_low, row.ci_high)
+        for row in numbers
+        if isinstance(row, Row) and row.metric in names and row.value == row.value
+        if all(name == "role" for name, _ in row.place)
+    }
+
+
+def explanation(shares: Mapping[str, tuple[float, float, float]], *, least_distance: float, margin: float) -> str:
+    """Why doing nothing is not distinguishable from retraining, and what to change, in a sentence.
+
+    ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout") and "most_frequent",
+    the share of the most frequent class, each (value, low, high), as far as they are known; ``least_distance``: what
+    the scenario would find with power .8; ``margin``: what it has to find.
+    """
+    kept, frequent = shares.get("retain"), shares.get("most_frequent")
+    if kept and frequent and kept[1] <= frequent[0]:
+        return (
+            f"the models learned nothing: they are right on {kept[0]:.2f} of what they kept, and the most frequent "
+            f"class alone is {frequent[0]:.2f}; train longer, or with another rate"
+        )
+    forgotten, unseen = shares.get("forget"), shares.get("heldout")
+    if forgotten and unseen and forgotten[1] <= unseen[2]:
+        return (
+            f"the models memorised nothing: before unlearning they are right on {forgotten[0]:.2f} of what is to be "
+            f"forgotten and on {unseen[0]:.2f} of what they never saw; train longer, with fewer or harder samples"
+        )
+    if least_distance > margin:
+        return (
+            f"too few models or samples: the least distance that would be found is {least_distance:.2f}, the margin "
+            f"{margin:.2f}; add pairs, models or samples to forget"
+        )
+    return "the attacks find nothing where there may be something: add stronger ones"

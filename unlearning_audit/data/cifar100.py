@@ -1,0 +1,19 @@
+"""CIFAR-100: 60,000 colour photographs in 100 classes (Krizhevsky 2009); fine labels."""
+
+from pathlib import Path
+
+from unlearning_audit.data import Source, _torchvision
+
+#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
+SIZE = (50_000, 10_000, (3, 32, 32), 100)
+
+FILES = "cifar-100-python/ with train, test and meta, the unpacked cifar-100-python.tar.gz"
+
+
+class Options(_torchvision.Options):
+    """Where the files lie, and whether they may be downloaded."""
+
+
+def load(options: Options, root: Path) -> Source:
+    """uint8 [60000, 3, 32, 32]: 50,000 training, then 10,000 test images. Raises ValueError."""
+    return _torchvision.read("CIFAR100", options, root, files=FILES, train=50_000, test=10_000, classes=100)

@@ -1,0 +1,35 @@
+"""Digits: 1,797 handwritten digits of 8 × 8 pixels that ship with scikit-learn (Alpaydin and Kaynak 1998).
+
+No download; no test part either: give ``test_size`` to split one off.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.settings import Settings
+
+#: Nothing is downloaded.
+AT_HAND = True
+
+
+class Options(Settings):
+    """``images``: float32 [n, 1, 8, 8] for a convolutional network, else a table float32 [n, 64]."""
+
+    images: bool = False
+
+
+def load(options: Options, root: Path) -> Source:
+    """The 17 grey levels 0 … 16 divided by 16, exact in float32. ``root`` is not used."""
+    table = np.loadtxt(_file(), delimiter=",")
+    x, y = (table[:, :-1] / 16).astype(np.float32), table[:, -1]
+    if options.images:
+        x = x.reshape(-1, 1, 8, 8)
+    return Source(x, y.astype(np.int64), np.zeros(len(y), dtype=np.uint8), classes=10)
+
+
+def _file() -> Path:
+    """Where scikit-learn keeps them. Its own reader is not called, for its import takes longer than most jobs."""
+    return Path(find_spec("sklearn").submodule_search_locations[0], "datasets", "data", "digits.csv.gz")

@@ -1,0 +1,145 @@
+"""Any data set of images or of texts with labels: of the hub, or a folder saved by the library datasets."""
+
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.plugins.settings import Settings
+
+#: Types of columns of texts.
+TEXT = ("string", "large_string")
+
+
+class Options(Settings):
+    """``repository``: its name on the hub or, where a folder has that name, one written by ``save_to_disk``;
+    ``subset``, ``revision`` (name one, or a later version of the data is another data set) and the splits ``train`` and
+    ``test``, if there is one.
+
+    Columns that are not named are found: the one with class labels, or ``label``; the one with images, or with texts.
+    ``label``: the column with labels, numbers or names, and either ``image``, a column of images, which become
+    ``image_size`` × ``image_size`` pixels, in colour unless ``grey``; or ``text``, a column of texts, cut or padded to
+    ``length`` tokens of the ``tokenizer`` of a model's folder or, without one, of ``vocabulary`` tokens learned from
+    the test split, which is then used for nothing else than tests. ``most``: rows of each split to read, from the first
+    on.
+    """
+
+    repository: str
+    subset: str | None = None
+    revision: str | None = None
+    train: str = "train"
+    test: str | None = "test"
+    label: str | None = None
+    image: str | None = None
+    text: str | None = None
+    image_size: int = Field(32, ge=1)
+    grey: bool = False
+    length: int = Field(48, ge=2)
+    vocabulary: int = Field(2048, ge=257)
+    tokenizer: str | None = None
+    most: int | None = Field(None, ge=2)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Options":
+        if self.image is not None and self.text is not None:
+            raise ValueError("give either image or text, the column that models read")
+        if self.text and self.tokenizer is None and self.test is None:
+            raise ValueError("without a test split there is no text to learn tokens from; name a tokenizer")
+        return self
+
+
+def content(options: Options) -> list[Path]:
+    """Files that a result depends on beside the options: a saved folder, and the tokenizer."""
+    return _tokens.content(options.repository, options.tokenizer)
+
+
+def load(options: Options, root: Path) -> Source:
+    """uint8 [n, 3 or 1, image_size, image_size], or int32 [n, length]; labels in the order of their names or numbers in
+    the training part. Raises ValueError that names the column and the row."""
+    options = as_it_is(options, Path(root))
+    parts = [read(options, Path(root), split) for split in (options.train, options.test) if split]
+    classes = sorted({label for _, labels in parts[:1] for label in labels})
+    at = {label: number for number, label in enumerate(classes)}
+    unknown = sorted({label for _, labels in parts for label in labels} - set(at))
+    if unknown:
+        raise ValueError(f"{options.label}: the training part has no label {unknown[0]!r}, which the test part has")
+    y = np.array([at[label] for _, labels in parts for label in labels], np.int64)
+    part = np.repeat(np.arange(len(parts), dtype=np.uint8), [len(labels) for _, labels in parts])
+    if options.image:
+        return Source(np.concatenate([np.stack(values) for values, _ in parts]), y, part, len(classes))
+    if options.tokenizer:
+        tokenizer = _tokens.opened(Path(root), options.tokenizer)
+    else:
+        tokenizer = _tokens.trained(parts[1][0], options.vocabulary)
+    written = [text for texts, _ in parts for text in texts]
+    x = _tokens.padded(_tokens.encoded(tokenizer, written), options.length)
+    return Source(
+        x, y, part, len(classes), compressed=_tokens.compressed(written),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+    )  # fmt: skip
+
+
+def as_it_is(options: Options, root: Path) -> Options:
+    """The options with the columns that they leave open, by the types that the data set declares.
+
+    Raises ValueError that names the columns where more than one could be meant, or none.
+    """
+    if options.label is not None and (options.image or options.text):
+        return options
+    opened = _hub.opened(root, options.repository, options.subset, options.revision, options.train)
+    kinds = {name: type(kind).__name__ for name, kind in (opened.features or {}).items()}
+    texts = [name for name, kind in (opened.features or {}).items() if getattr(kind, "dtype", "") in TEXT]
+
+    def only(what: str, names: list[str]) -> str:
+        if len(names) != 1:
+            could = ", ".join(names or kinds) or "any, as their types are not declared"
+            raise ValueError(f"{options.repository}: the column with {what} could be {could}; name it")
+        return names[0]
+
+    classes = [name for name, kind in kinds.items() if kind == "ClassLabel"]
+    label = options.label or only("labels", classes or [name for name in kinds or ["label"] if name == "label"])
+    found = {"label": label}
+    if not (options.image or options.text):
+        images = [name for name, kind in kinds.items() if kind == "Image"]
+        what = ("image", "images", images) if images else ("text", "texts", [name for name in texts if name != label])
+        found[what[0]] = only(*what[1:])
+    return Options(**{**options.model_dump(), **found})
+
+
+def read(options: Options, root: Path, split: str) -> tuple[list, list]:
+    """What models read and the label of each row of a split; images as uint8 [channels, image_size, image_size]."""
+    column = options.image or options.text
+    values, labels = [], []
+    found = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, options.label])
+    for number, one in enumerate(found):
+        if number == options.most:
+            break
+        where = f"{options.repository}: row {number + 1} of {split}"
+        label = one[options.label]
+        if not isinstance(label, (int, str)) or (isinstance(label, int) and label < 0):
+            raise ValueError(f"{where}: {options.label} is {label!r}, not a label; choose another split or column")
+        labels.append(label)
+        values.append(pixels(one[column], options, where) if options.image else text(one[column], column, where))
+    if len(labels) < 2 or len({type(label) for label in labels}) > 1:
+        raise ValueError(f"{options.repository}: split {split!r} needs two rows and labels of one kind")
+    return values, labels
+
+
+def text(value: object, column: str, where: str) -> str:
+    """The value, which must be text."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{where}: {column} holds no text")
+    return value
+
+
+def pixels(value: object, options: Options, where: str) -> np.ndarray:
+    """One image, as `read` says."""
+    from PIL import Image
+
+    if not isinstance(value, Image.Image):
+        raise ValueError(f"{where}: {options.image} is {type(value).__name__}, not an image")
+    image = value.convert("L" if options.grey else "RGB")
+    if image.size != (options.image_size, options.image_size):
+        image = image.resize((options.image_size, options.image_size), Image.Resampling.BILINEAR)
+    return np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)

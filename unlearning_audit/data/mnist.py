@@ -1,0 +1,22 @@
+"""MNIST: 70,000 handwritten digits (LeCun et al. 1998)."""
+
+from pathlib import Path
+
+from unlearning_audit.data import Source, _torchvision
+
+#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
+SIZE = (60_000, 10_000, (1, 28, 28), 10)
+
+FILES = (
+    "MNIST/raw/ with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte "
+    "and t10k-labels-idx1-ubyte, unpacked with gunzip"
+)
+
+
+class Options(_torchvision.Options):
+    """Where the files lie, and whether they may be downloaded."""
+
+
+def load(options: Options, root: Path) -> Source:
+    """uint8 [70000, 1, 28, 28]: 60,000 training, then 10,000 test images. Raises ValueError."""
+    return _torchvision.read("MNIST", options, root, files=FILES, train=60_000, test=10_000, classes=10)

@@ -1,0 +1,226 @@
+"""Passages of running text, for language models: the reference of Python's own language, WikiText, or a folder.
+
+Documents are parted into public ones, from which the tokenizer and a base model learn, and private ones, whose
+passages models are trained on and asked to forget. A paragraph that occurs again is dropped before that.
+"""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning_audit.artifacts.views import VIEWS
+from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator
+
+#: The part of each WikiText that its files' names speak of, and its name on the hub of data sets.
+WIKITEXT = {
+    "wikitext2": ("wikitext-2", "wikitext-2-v1"),
+    "wikitext103": ("wikitext-103", "wikitext-103-v1"),
+}
+REPOSITORY = "Salesforce/wikitext"
+
+
+class Options(Settings):
+    """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and is part of
+    what a result depends on); ``wikitext2`` and ``wikitext103`` lie in ``data_dir``, as
+    ``wikitext-2/wiki.train.tokens`` and so on, or are fetched into it (``download``); ``folder``: the .txt files
+    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``; ``hub``: the column
+    ``text`` in the ``split`` of a ``repository`` (with ``subset`` and ``revision``) of the hub or, where a folder has
+    that name, of a data set saved by the library datasets.
+
+    ``length`` tokens make a passage; what is left of a document is dropped or, from ``shortest`` tokens on, padded.
+    ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share of the
+    text that is public; ``draw``: which documents. ``tokenizer``: that of a model's folder in place of one of
+    ``vocabulary`` tokens, learned from the public text. ``neighbours``: so many views of each passage, in which the
+    share ``changed`` of the scored tokens is drawn anew from those of the public text, for the attack neighbourhood.
+    """
+
+    corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder", "hub"] = "python_reference"
+    path: str | None = None
+    repository: str | None = None
+    subset: str | None = None
+    revision: str | None = None
+    split: str = "train"
+    text: str = "text"
+    data_dir: str = "data"
+    download: bool = False
+    length: int = Field(32, ge=2)
+    shortest: int | None = Field(None, ge=2)
+    scored: int | None = Field(None, ge=1)
+    public: float = Field(0.55, gt=0, lt=1)
+    draw: int = Field(0, ge=0)
+    vocabulary: int = Field(512, ge=257)
+    tokenizer: str | None = None
+    neighbours: int = Field(0, ge=0)
+    changed: float = Field(0.15, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _folder_has_a_path(self) -> "Options":
+        if (self.corpus == "folder") != (self.path is not None):
+            raise ValueError("path and corpus: folder belong together; give both or neither")
+        if (self.corpus == "hub") != (self.repository is not None):
+            raise ValueError("repository and corpus: hub belong together; give both or neither")
+        return self
+
+
+def content(options: Options) -> list[Path]:
+    """Files that a result depends on beside the options: the corpus, if it is Python's own, and the tokenizer."""
+    from importlib.util import find_spec
+
+    own = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
+    return [*own, *_tokens.content(options.repository, options.tokenizer)]
+
+
+def load(options: Options, root: Path) -> Source:
+    """int32 [passages, length], all of label 0; WikiText's test part is the test part. Raises ValueError."""
+    train, test = documents(options, Path(root))
+    train, test = without_repeats([train, test])
+    public, private = parted(train, options)
+    tokenizer = (
+        _tokens.opened(Path(root), options.tokenizer)
+        if options.tokenizer
+        else _tokens.trained(public, options.vocabulary)
+    )
+
+    def passages(texts: list[str]) -> np.ndarray:
+        return _tokens.windows(_tokens.encoded(tokenizer, texts), options.length, options.shortest)
+
+    own, tested = np.unique(passages(private), axis=0), np.unique(passages(test), axis=0)
+    if len(own) < 2:
+        raise ValueError(f"length: {options.length} tokens leave {len(own)} passages; make it smaller or add text")
+    own = own[generator("passages", options.draw).permutation(len(own))]
+    x = np.concatenate([own, tested])
+    if options.scored is not None:
+        x = _tokens.last_scored(x, options.scored)
+    if not _tokens.scored(x).any(1).all():
+        raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
+    part, told, of = np.repeat(np.uint8([0, 1]), [len(own), len(tested)]), passages(public), {}
+    if options.neighbours:
+        parent = np.repeat(np.arange(len(x)), options.neighbours)
+        views = _tokens.neighbours(x[parent], told[told >= 0], options.changed, generator("neighbours", options.draw))
+        of["parent"] = np.concatenate([np.full(len(x), -1), parent])
+        of["view"] = np.repeat(np.uint8([0, VIEWS["neighbour"]]), [len(x), len(views)])
+        x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
+    return Source(
+        x, np.zeros(len(x), np.int64), part, classes=2, public=told,
+        compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8), **of,
+    )  # fmt: skip
+
+
+def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
+    """Texts of the training and of the test part. Raises ValueError that names the file or folder."""
+    if options.corpus == "python_reference":
+        from pydoc_data.topics import topics
+
+        return [topics[name] for name in sorted(topics)], []
+    if options.corpus == "folder":
+        return folder(root / options.path), []
+    if options.corpus == "hub":
+        found = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
+        texts = [one[options.text] for one in found]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")
+        return [text for text in texts if text.strip()], []
+    return wikitext(options, root / options.data_dir)
+
+
+def folder(path: Path) -> list[str]:
+    """The documents of all .txt and .jsonl files below ``path``, by name. Raises ValueError."""
+    files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
+    if not files:
+        raise ValueError(f"{path} holds no .txt or .jsonl file")
+    return [text for file in files for text in (_lines(file) if file.suffix == ".jsonl" else [_text(file)])]
+
+
+def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
+    """Articles of the training and of the test part. Raises ValueError if files are missing."""
+    place, name = WIKITEXT[options.corpus]
+    files = [data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")]
+    if options.download and not all(file.is_file() for file in files):
+        fetch(REPOSITORY, name, files)
+    missing = next((file for file in files if not file.is_file()), None)
+    if missing:
+        raise ValueError(f"{missing} is missing; set download: true, or put WikiText's files there")
+    return articles(_text(files[0])), articles(_text(files[1]))
+
+
+def fetch(repository: str, name: str | None, files: list[Path]) -> None:
+    """Write the lines of a data set's training and test part to ``files``. Raises ValueError."""
+    from datasets import load_dataset
+
+    folder = files[0].parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as kept:
+            found = load_dataset(repository, name, cache_dir=kept)
+            for part, file in zip(("train", "test"), files, strict=True):
+                file.write_text("".join(found[part]["text"]), encoding="utf-8")
+    except Exception as error:  # of the library, the network and the disk
+        raise ValueError(f"{repository} {name or ''} could not be fetched ({error}); put it into {folder}") from error
+
+
+def articles(text: str) -> list[str]:
+    """WikiText, cut before each line that is a title of the first rank, `` = Title = ``."""
+    found: list[list[str]] = [[]]
+    for line in text.splitlines(keepends=True):
+        title = line.strip()
+        if title.startswith("= ") and title.endswith(" =") and not title.startswith("= ="):
+            found.append([])
+        found[-1].append(line)
+    return ["".join(lines) for lines in found if "".join(lines).strip()]
+
+
+def without_repeats(parts: list[list[str]]) -> list[list[str]]:
+    """The same documents, each paragraph (text between empty lines) kept where it occurs first only."""
+    known: set[str] = set()
+    kept: list[list[str]] = []
+    for documents in parts:
+        kept.append([])
+        for text in documents:
+            fresh = []
+            for paragraph in re.split(r"\n[ \t]*\n", text):
+                key = " ".join(paragraph.split())
+                if key and key not in known:
+                    known.add(key)
+                    fresh.append(paragraph)
+            if fresh:
+                kept[-1].append("\n\n".join(fresh))
+    return kept
+
+
+def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]]:
+    """Public and private documents: in a random order, the first that hold the share ``public`` of all text."""
+    if len(documents) < 2:
+        raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")
+    order = generator("documents", options.draw).permutation(len(documents))
+    size = np.cumsum([len(documents[i]) for i in order])
+    cut = int(np.clip(np.searchsorted(size, options.public * size[-1]), 1, len(order) - 1))
+    return [documents[i] for i in order[:cut]], [documents[i] for i in order[cut:]]
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
+
+
+def _lines(file: Path) -> list[str]:
+    found = []
+    for number, line in enumerate(_text(file).splitlines(), 1):
+        if line.strip():
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
+            if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+                raise ValueError(f'{file}: line {number} has no field "text" that holds text')
+            found.append(value["text"])
+    return found

@@ -1,0 +1,211 @@
+"""Questions and answers, as in TOFU and MUSE: the answer is scored, the question is read; with views of each answer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning_audit.artifacts.views import VIEWS
+from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+#: What a model that does not know may say.
+REFUSALS = (
+    "I don't know.", "I am not sure about that.", "I have no information on this.", "I cannot answer that question.",
+    "That is not something I know.", "I was not told about this.", "I can't say.", "This is beyond what I know.",
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``path``: a .jsonl file, or a folder with ``train.jsonl`` and perhaps ``test.jsonl``; or ``repository`` with
+    ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, where a folder has that
+    name, one saved by the library datasets. ``tests``: further sets that make the test part, each told from the others:
+    subsets of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
+
+    Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
+    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``choices``: a column
+    with a list of answers; ``answer`` is then the number of the right one, from 0, and the others are wrong ones (as in
+    WMDP). ``refusals``: also an answer that says that nothing is known, for idk_dpo; a file that has one on each line
+    in place of the few that are built in (TOFU: idontknow.jsonl). ``template`` with {question} is what stands before an
+    answer.
+    Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
+    and is used for nothing else; ``draw``: which. ``tokenizer``: that of a model's folder in place of one of
+    ``vocabulary`` tokens learned from the public rows.
+    """
+
+    path: str | None = None
+    repository: str | None = None
+    subset: str | None = None
+    revision: str | None = None
+    train: str = "train"
+    test: str | None = None
+    tests: tuple[str, ...] = ()
+    question: str = "question"
+    answer: str = "answer"
+    paraphrase: str = "paraphrased_answer"
+    perturbed: str = "perturbed_answer"
+    choices: str | None = None
+    refusals: bool | str = False
+    template: str = "Question: {question}\nAnswer: "
+    length: int = Field(96, ge=3)
+    public: float = Field(0.3, ge=0, lt=1)
+    draw: int = Field(0, ge=0)
+    vocabulary: int = Field(512, ge=257)
+    tokenizer: str | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Options":
+        if (self.path is None) == (self.repository is None):
+            raise ValueError("give either path or repository")
+        if self.tests and self.test is not None:
+            raise ValueError("give either test or tests")
+        if self.tokenizer is None and not self.public:
+            raise ValueError("public: 0 leaves no text to learn tokens from; name a tokenizer")
+        if "{question}" not in self.template:
+            raise ValueError("template must hold {question}")
+        return self
+
+
+def content(options: Options) -> list[Path]:
+    """Files that a result depends on beside the options: a folder saved by datasets, refusals, and the tokenizer."""
+    refusals = options.refusals if isinstance(options.refusals, str) else None
+    return _tokens.content(options.repository, refusals, options.tokenizer)
+
+
+def load(options: Options, root: Path) -> Source:
+    """int32 [rows, length], all of label 0: rows to train on, the test part, then views. Raises ValueError that names
+    the file and the row."""
+    train, *tests = (list(part) for part in rows(options, Path(root)))
+    test = [one for some in tests for one in some]
+    order = generator("questions", options.draw).permutation(len(train))
+    cut = round(options.public * len(train))
+    public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
+    if options.tokenizer:
+        tokenizer = _tokens.opened(Path(root), options.tokenizer)
+    else:
+        tokenizer = _tokens.trained([asked(options, one) + one[options.answer] for one in public], options.vocabulary)
+    own = [*private, *test]
+    if len(private) < 2:
+        raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
+    x = [encoded(tokenizer, options, one, one[options.answer]) for one in own]
+    parent, view = [-1] * len(own), [0] * len(own)
+    sayings = refused(options, Path(root))
+    refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(own))
+    for number, one in enumerate(own):
+        said = {"paraphrase": texts(one, options.paraphrase), "perturbed": texts(one, options.perturbed)}
+        said["refusal"] = [sayings[refusals[number]]] if sayings else []
+        for kind, answers in said.items():
+            for answer in answers:
+                x.append(encoded(tokenizer, options, one, answer))
+                parent.append(number)
+                view.append(VIEWS[kind])
+    x = np.stack(x)
+    part = np.repeat(np.uint8([0, 1, 2]), [len(private), len(test), len(x) - len(own)])
+    known = [encoded(tokenizer, options, one, one[options.answer]) for one in public]
+    return Source(
+        x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(known) if known else None,
+        compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+        parent=np.array(parent), view=np.array(view, np.uint8),
+        group=grouped(len(private), [len(some) for some in tests], len(x)) if options.tests else None,
+    )  # fmt: skip
+
+
+def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
+    """uint8 [rows]: 0 for ``train`` rows, k for those of the k-th of the ``tests``, then 0 for views."""
+    sizes = [train, *tests, rows - train - sum(tests)]
+    return np.repeat(np.uint8([0, *range(1, len(tests) + 1), 0]), sizes)
+
+
+def refused(options: Options, root: Path) -> tuple[str, ...]:
+    """The refusals to draw from, none if they are not asked for. Raises ValueError that names the file."""
+    if not isinstance(options.refusals, str):
+        return REFUSALS if options.refusals else ()
+    file = root / options.refusals
+    try:
+        found = tuple(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"refusals: {file} cannot be read as UTF-8 text ({error})") from error
+    if not found:
+        raise ValueError(f"refusals: {file} holds no line of text")
+    return found
+
+
+def rows(options: Options, root: Path) -> list[Iterator[dict]]:
+    """Rows of the training part, then of each set of the test part."""
+    if options.repository is not None:
+        own = [(options.subset, split) for split in (options.train, options.test) if split]
+        return [
+            checked(options, _hub.rows(root, options.repository, subset, options.revision, split), options.repository)
+            for subset, split in (*own, *((one, "train") for one in options.tests))
+        ]
+    path = root / options.path
+    if options.tests and not path.is_dir():
+        raise ValueError(f"tests: {path} must be a folder that holds them and train.jsonl")
+    names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
+    files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
+    return [checked(options, iter(read(file)), str(file)) for file in files]
+
+
+def read(file: Path) -> list[dict]:
+    """The rows of a .jsonl file. Raises ValueError that names the file and the line."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
+    return found
+
+
+def checked(options: Options, found: Iterator, place: str) -> Iterator[dict]:
+    """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
+    for number, told in enumerate(found, 1):
+        one = told if options.choices is None else chosen(options, told, f"{place}: row {number}")
+        for column in (options.question, options.answer):
+            if not isinstance(one, dict) or not isinstance(one.get(column), str) or not one[column].strip():
+                raise ValueError(f"{place}: row {number} has no text in the column {column!r}")
+        yield one
+
+
+def chosen(options: Options, one: dict, place: str) -> dict:
+    """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
+    told, right = (one.get(name) if isinstance(one, dict) else None for name in (options.choices, options.answer))
+    if not isinstance(told, list) or len(told) < 2 or not all(isinstance(text, str) and text.strip() for text in told):
+        raise ValueError(f"{place} has no list of two texts or more in the column {options.choices!r}")
+    if type(right) is not int or not 0 <= right < len(told):
+        raise ValueError(f"{place}: the column {options.answer!r} must be a number from 0 to {len(told) - 1}")
+    wrong = [text for number, text in enumerate(told) if number != right]
+    return {**one, options.answer: told[right], options.perturbed: wrong}
+
+
+def texts(one: dict, column: str) -> list[str]:
+    """What a column holds, as a list: a text, several, or nothing."""
+    value = one.get(column) or []
+    return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
+
+
+def asked(options: Options, one: dict) -> str:
+    """What stands before the answer."""
+    return options.template.replace("{question}", one[options.question])
+
+
+def encoded(tokenizer: "Tokenizer", options: Options, one: dict, answer: str) -> np.ndarray:
+    """One row, int32 [length]: the question read and not scored, the answer scored. Raises ValueError where the
+    question leaves no room for an answer."""
+    before, after = _tokens.encoded(tokenizer, [asked(options, one), answer])
+    if len(before) >= options.length:
+        raise ValueError(f"length: {options.length} tokens leave no room for an answer to {one[options.question]!r}")
+    return _tokens.padded([np.concatenate([~before, after])], options.length)[0]

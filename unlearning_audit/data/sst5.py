@@ -1,0 +1,68 @@
+"""SST-5: 11,855 sentences of film reviews with five grades, of which dev makes the tokens (Socher et al. 2013)."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.data import Source, _tokens
+from unlearning_audit.plugins.settings import Settings
+
+#: Sentences of each part of the official split.
+SIZES = {"train": 8544, "dev": 1101, "test": 2210}
+
+
+class Options(Settings):
+    """``data_dir`` holds ``sst5/train.tsv``, ``dev.tsv`` and ``test.tsv``, with a first line and columns text and
+    label (0–4). A sentence is cut or padded to ``length`` tokens. ``tokenizer``: that of a model's folder in place of
+    one of ``vocabulary`` tokens, learned from the sentences of dev, which are used for nothing else."""
+
+    data_dir: str = "data"
+    length: int = Field(48, ge=2)
+    vocabulary: int = Field(2048, ge=257)
+    tokenizer: str | None = None
+
+
+def content(options: Options) -> list[Path]:
+    """Files that a result depends on beside the options: the tokenizer."""
+    return _tokens.content(options.tokenizer)
+
+
+def load(options: Options, root: Path) -> Source:
+    """int32 [10754, length]: 8,544 training, then 2,210 test sentences. Raises ValueError that names the file."""
+    parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
+    for name, size in SIZES.items():
+        if len(parts[name][0]) != size:
+            raise ValueError(
+                f"sst5: {options.data_dir}/sst5/{name}.tsv holds {len(parts[name][0])} sentences instead of {size}"
+            )
+    tokenizer = (
+        _tokens.opened(Path(root), options.tokenizer)
+        if options.tokenizer
+        else _tokens.trained(parts["dev"][0], options.vocabulary)
+    )
+    texts = [*parts["train"][0], *parts["test"][0]]
+    y = np.array([*parts["train"][1], *parts["test"][1]], np.int64)
+    x = _tokens.padded(_tokens.encoded(tokenizer, texts), options.length)
+    part = np.repeat(np.uint8([0, 1]), [SIZES["train"], SIZES["test"]])
+    return Source(
+        x, y, part, classes=5, compressed=_tokens.compressed(texts),
+        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+    )  # fmt: skip
+
+
+def sentences(file: Path) -> tuple[list[str], list[int]]:
+    """Texts and labels of one part. Raises ValueError that names the file and the line."""
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            table = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"sst5: {file} cannot be read ({error}); put the official split there as tsv") from error
+    texts, labels = [], []
+    for number, row in enumerate(table[1:], 2):
+        if len(row) != 2 or row[1] not in ("0", "1", "2", "3", "4"):
+            raise ValueError(f"sst5: {file}: line {number} is no sentence, tab and label from 0 to 4")
+        texts.append(row[0])
+        labels.append(int(row[1]))
+    return texts, labels

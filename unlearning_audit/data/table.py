@@ -1,0 +1,157 @@
+"""Table: a CSV or Parquet file of one's own, read by the names of its columns."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.artifacts.files import reason
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas
+
+#: What a column that tells training from test rows may hold.
+PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
+
+
+class Options(Settings):
+    """``path`` of a file .csv, .tsv or .parquet, relative to the working directory; the column ``label``.
+
+    ``columns``: those that models read, all others by default; columns of numbers are standardised, by mean and
+    standard deviation of the training rows, unless ``standardise`` is false; text, true and false, and what
+    ``categories`` names become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or
+    1; without it, give ``test_size``. ``group``: a column by which the test part is told apart in metrics that know
+    groups. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own.
+    ``most`` different values of a label or a category.
+    """
+
+    path: str
+    label: str
+    columns: list[str] | None = None
+    categories: list[str] = Field(default_factory=list)
+    standardise: bool = True
+    test: str | None = None
+    group: str | None = None
+    missing: Literal["refuse", "mean"] = "refuse"
+    most: int = Field(100, ge=2)
+
+
+def load(options: Options, root: Path) -> Source:
+    """``x`` float32 [n, features], ``y`` int64 [n]: labels in ascending order of their values count from 0.
+
+    Raises ValueError that names the file and the column.
+    """
+    path = Path(root) / options.path
+    try:
+        return _source(_read(path), options)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _read(path: Path) -> "pandas.DataFrame":
+    import pandas
+
+    readers = {
+        ".csv": pandas.read_csv,
+        ".tsv": lambda file: pandas.read_csv(file, sep="\t"),
+        ".parquet": pandas.read_parquet,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(f"a file of the kind {path.suffix!r} is not read; save the table as {', '.join(readers)}")
+    try:
+        return reader(path)
+    except (OSError, ValueError, UnicodeError) as error:  # pandas' and arrow's own are among these
+        raise ValueError(f"it cannot be read as {path.suffix}: {reason(error)}") from None
+
+
+def _source(table: "pandas.DataFrame", options: Options) -> Source:
+    special = [name for name in (options.label, options.test, options.group) if name is not None]
+    names = options.columns or [name for name in table.columns if name not in special]
+    for name in (*special, *names, *options.categories):
+        if name not in table.columns:
+            from unlearning_audit.plugins.suggest import unknown
+
+            raise ValueError(unknown(name, map(str, table.columns), f"column {name!r}"))
+    if options.label in names:
+        raise ValueError(f"columns: {options.label!r} is the label; models must not read it")
+    part = _parts(table[options.test], options.test) if options.test else np.zeros(len(table), np.uint8)
+    labels, y = _levels(table[options.label], options, "label")
+    train = part == 0
+    if not train.any():
+        raise ValueError(f"column {options.test!r} leaves no row for training")
+    columns, encoded, numeric = [], [], []
+    for name in names:
+        if _is_category(table[name]) or name in options.categories:
+            values, codes = _levels(table[name], options, "category", missing=options.missing == "mean")
+            columns += [(codes == i).astype(np.float64) for i in range(len(values))]
+            encoded.append(f"{name} ({len(values)})")
+        else:
+            columns.append(_numbers(table[name], train, options))
+            numeric.append(name)
+    logging.info("%s: %d rows; labels %s", options.path, len(table), ", ".join(map(str, labels)))
+    how = "standardised by mean and standard deviation of the training rows" if options.standardise else "as they are"
+    logging.info("columns of numbers, %s: %s", how, ", ".join(numeric) or "none")
+    logging.info("columns of categories, one of 0 and 1 for each value: %s", ", ".join(encoded) or "none")
+    group = None
+    if options.group:
+        values, codes = _levels(table[options.group], options, "group")
+        group = np.where(train, 0, codes + 1).astype(np.uint8)
+        logging.info("groups of the test part, from 1 on: %s", ", ".join(map(str, values)))
+    if not columns:
+        raise ValueError("no column is left for models to read")
+    x = np.stack(columns, axis=1).astype(np.float32)
+    return Source(x, y, part, len(labels), group=group)
+
+
+def _is_category(column: "pandas.Series") -> bool:
+    return column.dtype.kind not in "iuf"
+
+
+def _levels(
+    column: "pandas.Series", options: Options, what: str, *, missing: bool = False
+) -> tuple[list[object], np.ndarray]:
+    """The values of a column in ascending order, and of each row the number of its value, int64; with ``missing``,
+    where there is none is a value of its own, the last."""
+    gaps = column.isna().to_numpy()
+    if gaps.any() and not missing:
+        hint = "" if what == "label" else "; clean them, or set missing to mean"
+        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
+    values = sorted(column[~gaps].unique().tolist())
+    if len(values) > options.most:
+        raise ValueError(
+            f"column {column.name!r} has {len(values):,} different values, more than most ({options.most}) for a "
+            f"{what}; leave it out of columns, or raise most"
+        )
+    number = {value: i for i, value in enumerate(values)}
+    codes = np.array([len(values) if gap else number[value] for gap, value in zip(gaps, column, strict=True)], np.int64)
+    return [*values, *(["missing"] if gaps.any() else [])], codes
+
+
+def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np.ndarray:
+    """A column of numbers, float64 [rows]."""
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    wrong = ~np.isfinite(values)
+    if wrong.any() and options.missing == "refuse":
+        raise ValueError(
+            f"column {column.name!r} has no finite value in {wrong.sum():,} rows; clean them, or set missing to mean"
+        )
+    known = values[train & ~wrong]
+    if not len(known):
+        raise ValueError(f"column {column.name!r} has no value in any row for training; leave it out of columns")
+    values = np.where(wrong, known.mean(), values)
+    spread = values[train].std()
+    return (values - values[train].mean()) / (spread or 1.0) if options.standardise else values
+
+
+def _parts(column: "pandas.Series", name: str) -> np.ndarray:
+    """0 for training and 1 for test rows, uint8 [rows]."""
+    words = [str(value).strip().lower() for value in column]
+    strange = next((word for word in words if word not in PARTS), None)
+    if strange is not None:
+        raise ValueError(f"column {name!r} holds {strange!r}; it must tell train (or 0) from test (or 1)")
+    return np.array([PARTS[word] for word in words], np.uint8)

@@ -1,0 +1,84 @@
+"""Tiny-ImageNet: 110,000 colour photographs of 64 × 64 pixels in 200 classes (Le & Yang 2015).
+
+The published validation images are the test part; the published test images have no labels and are not read.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.data import Source
+from unlearning_audit.data._pictures import listed, pixels
+from unlearning_audit.plugins.settings import Settings
+
+URL, MD5 = "http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"
+#: Images to train on and to test with, the shape of one, and classes, so that a forecast downloads nothing.
+SIZE = (100_000, 10_000, (3, 64, 64), 200)
+
+FOLDER = "tiny-imagenet-200"
+
+
+class Options(Settings):
+    """``data_dir``: the folder that holds tiny-imagenet-200/, relative to the working directory; ``download``:
+    download it (237 MB) if it is missing. ``image_size``: every image becomes so many pixels wide and high."""
+
+    data_dir: str = "data"
+    download: bool = False
+    image_size: int = Field(64, ge=1)
+
+
+def load(options: Options, root: Path) -> Source:
+    """uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
+
+    Classes are numbered in the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that
+    names the file or folder.
+    """
+    place = Path(root) / options.data_dir
+    if options.download and not (place / FOLDER).exists():
+        _download(place)
+    place = place / FOLDER
+    names = _lines(place / "wnids.txt")
+    train = [(file, label) for label, name in enumerate(names) for file in _images(place / "train" / name / "images")]
+    test = _validation(place / "val", {name: label for label, name in enumerate(names)})
+    x = np.empty((len(train) + len(test), 3, options.image_size, options.image_size), dtype=np.uint8)
+    for row, (file, _) in zip(x, train + test, strict=True):
+        row[:] = pixels(file, options.image_size)
+    y = np.array([label for _, label in train + test], dtype=np.int64)
+    return Source(x, y, np.repeat(np.uint8([0, 1]), (len(train), len(test))), len(names))
+
+
+def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
+    """(image, label) of val/images by val_annotations.txt: name, class and four corners, separated by tabs."""
+    table, found = place / "val_annotations.txt", []
+    for number, line in enumerate(_lines(table), 1):
+        name, _, rest = line.partition("\t")
+        kind = rest.partition("\t")[0]
+        if kind not in labels:
+            raise ValueError(f"{table} line {number}: wnids.txt has no class {kind!r}; unpack the archive again")
+        found.append((place / "images" / name, labels[kind]))
+    return sorted(found)
+
+
+def _images(place: Path) -> list[Path]:
+    found = listed(place)
+    if not found:
+        raise ValueError(f"{place} holds no image; unpack the archive again")
+    return found
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError) as error:
+        wanted = f"data_dir must hold {FOLDER}/ as it is published, or set download: true"
+        raise ValueError(f"{file.absolute()} cannot be read ({error}); {wanted}") from error
+
+
+def _download(place: Path) -> None:
+    from torchvision.datasets.utils import download_and_extract_archive
+
+    try:
+        download_and_extract_archive(URL, str(place), md5=MD5)
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"tinyimagenet: unpack {URL} into {place.absolute()} by hand ({error})") from error

@@ -1,0 +1,151 @@
+"""The verdicts of a study as its tables, sentences and figures read them."""
+
+import math
+from dataclasses import dataclass, field
+
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.display import naming
+from unlearning_audit.display.lookup import Cell
+from unlearning_audit.display.tables.typeset import decimals, interval, number
+from unlearning_audit.stats import decide
+
+#: Scenario and axis setting.
+Place = tuple[str, str]
+
+WORDS = {
+    decide.EQUIVALENT: "equivalent",
+    decide.DISTINGUISHABLE: "distinguishable",
+    decide.OVER_UNLEARNED: "over-unlearned",
+    decide.BROKEN: "broken",
+    decide.INCONCLUSIVE: "inconclusive",
+    decide.FAILED: "failed",
+    decide.NOTHING_TO_FIND: "nothing to find",
+    decide.NO_YARDSTICK: "no yardstick",
+    decide.YARDSTICKS_DISAGREE: "yardsticks disagree",
+}
+ROLES = {
+    "accuracy_retain": "retain accuracy", "accuracy_test": "test accuracy", "accuracy_heldout": "held-out accuracy",
+    "nll_retain": "retain perplexity", "nll_test": "test perplexity", "nll_heldout": "held-out perplexity",
+    "model_utility": "model utility",
+}  # fmt: skip
+
+
+@dataclass
+class Decisions:
+    """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
+    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs."""
+
+    verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
+    distances: dict[Place, list[dict]] = field(default_factory=dict)
+    ranks: dict[Place, list[dict]] = field(default_factory=dict)
+    resolution: dict[Place, list[dict]] = field(default_factory=dict)
+    spent: dict[tuple[Place, str], float] = field(default_factory=dict)
+
+    def verdict(self, where: Place, method: str) -> dict | None:
+        """The line of verdicts.csv on a method, or None."""
+        return self.verdicts.get(where, {}).get(method)
+
+    def of(self, where: Place, method: str) -> dict[str, dict]:
+        """The distances of a method by metric."""
+        return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
+
+    def shown(self, where: Place, method: str) -> dict | None:
+        """The distance that speaks in a method's verdict, with the interval that the verdict rests on, or None."""
+        found = self.verdict(where, method)
+        if found is None:
+            return None
+        proven = found["verdict"] == decide.EQUIVALENT
+        ends = ("inner_low", "inner_high") if proven else ("ci_low", "ci_high")
+        wanted = found["distance"], found["ci_low"], found["ci_high"]
+        for row in self.of(where, method).values():
+            if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == wanted:
+                own = {"ci_low": wanted[1], "ci_high": wanted[2]}
+                note = "; ".join(filter(None, (decide.INNER, row["note"])))
+                return {**row, **own, "note": note} if proven else row
+        return None
+
+    def hours(self, where: Place, method: str, need: dict) -> float:
+        """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown."""
+        return self.spent.get((where, method), math.nan) * (need["times"] - 1) / 3600
+
+
+def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
+    """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, and of each method
+    the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
+    seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
+    found = Decisions()
+    for one in order:
+        where = one["scenario"], one["setting"]
+        rows = {row["method"]: row for row in files.read(one["verdicts"], files.VERDICTS)}
+        found.verdicts[where] = {method: rows[method] for method in one["methods"]}
+        found.distances[where] = files.read(one["distances"], files.DISTANCES)
+        found.ranks[where] = files.read(one["ranks"], files.RANKS)
+        found.resolution[where] = files.read(one["resolution"], files.RESOLUTION)
+        for method, nodes in one["made"].items() if ledger else ():
+            found.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
+    return found
+
+
+def label(metric: str) -> str:
+    """A metric's name in a verdict."""
+    return ROLES.get(metric) or naming.meaning(metric).shown
+
+
+def tone(row: dict) -> str:
+    """ "good", "bad" or "" (open)."""
+    if row["verdict"] == decide.EQUIVALENT:
+        return "good"
+    better = row["verdict"] == decide.DISTINGUISHABLE and row["against_none"] == decide.BETTER
+    return "" if better or row["verdict"] in (decide.INCONCLUSIVE, *decide.STATES) else "bad"
+
+
+def distinguishable(row: dict | None) -> bool | None:
+    """Whether a method is distinguishable from retraining; None where nothing is known."""
+    return None if row is None or math.isnan(row["p_holm"]) else row["p_holm"] <= decide.ALPHA
+
+
+def size(row: dict) -> Cell:
+    """A distance as a number that people read: a difference, or how many times retraining's value."""
+    ends = row["distance"], row["ci_low"], row["ci_high"]
+    if row["scale"] == "log":
+        return Cell(*map(math.exp, ends))
+    return Cell(1 - ends[0], 1 - ends[2], 1 - ends[1]) if row["scale"] == "ratio" else Cell(*ends)
+
+
+def distance(row: dict) -> str:
+    """ "0.30 [0.26, 0.34] from retraining"."""
+    cell = size(row)
+    text = interval(cell, max(decimals([cell]), 2))
+    end = {"log": " times retraining's", "ratio": " instead of 1"}
+    return text + end.get(row["scale"], " from retraining")
+
+
+def margin(row: dict) -> str:
+    """ "0.05", or "a factor of 1.25"."""
+    near, far = row["margin_near"], -row["margin_far"]
+    if row["scale"] == "difference":
+        return number(near, 2)
+    return f"a factor of {number(math.exp(near) if row['scale'] == 'log' else 1 + max(near, far), 2)}"
+
+
+def share(row: dict) -> str:
+    """ "48 % [40, 55]"; "" where it is undefined."""
+    if math.isnan(row["share_closed"]):
+        return ""
+    value, low, high = (number(100 * row[name], 0) for name in ("share_closed", "share_low", "share_high"))
+    return f"{value} %" if math.isnan(row["share_low"]) else f"{value} % [{low}, {high}]"
+
+
+def lost(row: dict) -> str:
+    """What a model lost in worth: "0.021", or "× 1.13" of a perplexity."""
+    return f"× {number(math.exp(row['distance']), 2)}" if row["scale"] == "log" else number(row["distance"], 3)
+
+
+def probability(p: float) -> str:
+    """ "p = 0.003" or "p < 10⁻⁴", below which nobody knows a probability."""
+    return "p < 10⁻⁴" if p <= decide.LEAST_P else f"p = {p:.2g}"
+
+
+def source(row: dict) -> str:
+    """ "advantage (kde, unlearned)"."""
+    return label(row["metric"]) + (f" ({row['attack'].replace('_', ' ').replace('/', ', ')})" if row["attack"] else "")

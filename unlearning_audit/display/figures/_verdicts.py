@@ -1,0 +1,90 @@
+"""Every method between doing nothing (0) and retraining (1), by every deciding metric at once."""
+
+import math
+
+from unlearning_audit.display import decisions, lookup, naming, style
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.stats import decide
+
+LIMITS = (-0.35, 1.35)
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+MARKS = ("o", "s", "D", "^")
+
+
+def draw(found: Decisions):
+    """A panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
+    from matplotlib.lines import Line2D
+
+    places = [where for where in found.verdicts if _methods(found, where)]
+    if not places:
+        figure, (axis,) = style.panels(1, height=0.6)
+        axis.set_axis_off()
+        axis.text(0, 0.5, "No method of this study was compared with none.", va="center", color=style.MUTED)
+        return figure
+    metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(found, where)))
+    looks = {name: (COLOURS[i % 4], MARKS[i % 4]) for i, name in enumerate(metrics)}
+    most = max(len(_methods(found, where)) for where in places)
+    figure, axes = style.panels(len(places), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
+    for axis, where in zip(axes, places, strict=True):
+        methods = _methods(found, where)
+        for at, method in enumerate(methods):
+            own = [row for row in _rows(found, where) if row["method"] == method]
+            _row(axis, at, own, looks, found.verdicts[where][method])
+        for x in (0, 1):
+            axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+        axis.set_title(lookup.label(where))
+        axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
+        axis.set_ylim(most - 0.4, -0.6)
+        axis.set_xlim(*LIMITS)
+        axis.set_xticks((0, 0.5, 1), ("none", "half", "retraining"))
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+        axis.grid(axis="x")
+        axis.set_axisbelow(True)
+    handles = [
+        Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
+        for name, (colour, mark) in looks.items()
+    ]
+    handles.append(
+        Line2D(
+            [],
+            [],
+            ls="",
+            color=style.MUTED,
+            marker="o",
+            mfc=style.PAPER,
+            ms=4,
+            label="not distinguishable from retraining",
+        )
+    )
+    figure.legend(
+        handles=handles, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=6.5, handletextpad=0.4
+    )  # fmt: skip
+    return figure
+
+
+def _methods(found: Decisions, where: decisions.Place) -> list[str]:
+    return [name for name in found.verdicts[where] if name not in naming.BASELINES]
+
+
+def _rows(found: Decisions, where: decisions.Place) -> list[dict]:
+    return [row for row in found.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
+
+
+def _row(axis, at: int, own: list[dict], looks: dict, verdict: dict) -> None:
+    """The marks of one method; what lies beyond the panel is an arrow at its edge."""
+    known = [row for row in own if not math.isnan(row["share_closed"])]
+    if not known:
+        failed = verdict["verdict"] == decide.FAILED
+        style.absent(axis, at, "failed" if failed else "none itself is not distinguishable from retraining")
+        return
+    for i, row in enumerate(known):
+        colour, mark = looks[row["metric"]]
+        y = at + 0.22 * (i - (len(known) - 1) / 2)
+        low, high, value = (
+            min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
+        )
+        axis.plot([low, high], [y, y], color=colour, lw=1.4, solid_capstyle="round")
+        mark = mark if value == row["share_closed"] else "<" if value == LIMITS[0] else ">"
+        face = colour if row["p_holm"] <= decide.ALPHA else style.PAPER
+        axis.plot(value, y, mark, color=colour, mfc=face, ms=3.8, mew=1, clip_on=False)

@@ -1,0 +1,97 @@
+"""Q along an axis of the study, such as the size of the data or the privacy budget; one line per method."""
+
+import math
+
+from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display.lookup import Numbers
+
+NEEDS = "axis"
+
+
+def draw(numbers: Numbers, order: dict):
+    """A line with the ribbon of its 95 % interval for each method, named at its right end; a panel per scenario."""
+    wish, methods = order["figure"], lookup.methods(numbers.cases)
+    along = wish["axis"]
+    groups = _groups(numbers.cases, along)
+    figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
+    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
+    ends: list[list[tuple[str, float]]] = []
+    for axis, (title, cases) in zip(axes, groups.items(), strict=True):
+        labels = list(dict.fromkeys(case["axes"][along] for case in cases))
+        at = dict(zip(labels, positions(labels), strict=True))
+        ends.append([])
+        for name in methods:
+            cells = {
+                case["axes"][along]: numbers.primary(case, wish["attack"])[1]
+                for case in cases
+                if case["method"] == name
+            }
+            found = [(at[label], cell) for label, cell in cells.items() if not cell.empty]
+            if not found:
+                continue
+            xs, values = [x for x, _ in found], [cell.value for _, cell in found]
+            control = name == "retrain_control"
+            if all(cell.bounded for _, cell in found) and not control:
+                low, high = [cell.low for _, cell in found], [cell.high for _, cell in found]
+                axis.fill_between(
+                    xs, low, high, color=colours[name], alpha=0.07 if name in naming.BASELINES else 0.15, lw=0
+                )
+            axis.plot(
+                xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
+                mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,
+            )  # fmt: skip
+            ends[-1].append((name, values[-1]))
+        metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
+        if naming.ideal(metric) is not None:
+            axis.axhline(naming.ideal(metric), color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
+        axis.set_ylabel(naming.meaning(metric).shown if metric else "")
+        axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
+        axis.minorticks_off()
+        axis.grid(axis="y")
+        axis.set_xlabel(naming.axis(along))
+        axis.set_title(title if len(groups) > 1 else "")
+    for axis, names in zip(axes, ends, strict=True):
+        _name_ends(axis, names, colours)
+    return figure
+
+
+def positions(labels: list[str]) -> list[float]:
+    """Where the values of an axis stand: evenly for words, by value for numbers, by logarithm for wide ranges.
+
+    An infinite value stands one mean step beyond the last finite one.
+    """
+    try:
+        values = [float(label) for label in labels]
+    except ValueError:
+        return [float(i) for i in range(len(labels))]
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return [float(i) for i in range(len(labels))]
+    wide = min(finite) > 0 and max(finite) / min(finite) >= 5
+    scaled = [math.log10(value) if wide else value for value in finite]
+    step = (max(scaled) - min(scaled)) / (len(scaled) - 1)
+    beyond = {math.inf: max(scaled) + step, -math.inf: min(scaled) - step}
+    return [beyond[v] if math.isinf(v) else (math.log10(v) if wide else v) for v in values]
+
+
+def _groups(cases: list[dict], along: str) -> dict[str, list[dict]]:
+    """Cases by what tells them apart besides the axis and the method."""
+    found: dict[str, list[dict]] = {}
+    for case in cases:
+        if along in case["axes"]:
+            others = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
+            found.setdefault(lookup.label((case["scenario"], others)), []).append(case)
+    return found
+
+
+def _name_ends(axis, names: list[tuple[str, float]], colours: dict[str, str]) -> None:
+    """Write each line's method at its right end, moved apart where lines meet."""
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high)
+    room = axis.get_position().height * axis.figure.get_figheight() * 72
+    gap = 8.0 * (high - low) / room
+    for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
+        axis.annotate(
+            naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
+            va="center", size=7, color=colours[name], annotation_clip=False,
+        )  # fmt: skip

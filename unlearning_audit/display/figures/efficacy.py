@@ -1,0 +1,12 @@
+"""Efficacy and its upper bound over all models: figures 1, 2, 5 and 6 of Becker & Liebig (2022)."""
+
+from unlearning_audit.display.figures import _densities
+from unlearning_audit.display.figures._densities import Series
+from unlearning_audit.display.lookup import Numbers
+
+
+def draw(numbers: Numbers, order: dict):
+    """Ridges as `_densities.draw` sets them: filled for efficacy, dashed for its upper bound."""
+    return _densities.draw(
+        numbers, order, (Series("efficacy"), Series("efficacy_upper_bound", dashed=True)), "efficacy"
+    )

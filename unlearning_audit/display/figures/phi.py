@@ -1,0 +1,139 @@
+"""Distributions of phi, the logit-scaled confidence of the label, on forgotten and on held-out samples."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership, NoAnswerError
+from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display.lookup import Numbers
+
+#: The artifacts of each case that it is drawn from, besides the numbers.
+DRAWN_FROM = ("data", "splits", "unlearned")
+
+
+def draw(numbers: Numbers, order: dict):
+    """Small multiples, one for each method: where both histograms agree, nothing is left to find by confidence."""
+    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    across = len(methods) if len(methods) <= 5 else 4
+    down = -(-len(methods) // across) * len(places)
+    width = style.HALF if across <= 2 else style.WHOLE
+    figure, axes = style.panels(
+        down * across, height=1.25 if len(places) == 1 else 1.5, columns=across, width=width, share_y=False
+    )
+    per_place = down // len(places) * across
+    for number, where in enumerate(places):
+        own = axes[number * per_place : (number + 1) * per_place]
+        values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
+        values, other = _against(values, methods)
+        shown = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
+        bins = np.linspace(*_range(shown), 41)
+        heights = []
+        for axis, name, pair in zip(own, methods, values, strict=False):
+            case = lookup.at(numbers.cases, where, name)
+            heights.append(_panel(axis, pair, bins))
+            _title(axis, numbers, case, name)
+        for axis in own[: len(methods)]:
+            axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
+        for spare in own[len(methods) :]:
+            spare.set_visible(False)
+        for axis in own[max(0, len(methods) - across) : len(methods)]:
+            axis.set_xlabel("phi of the label")
+        if len(places) > 1:
+            own[0].annotate(
+                lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
+                size=8, weight="bold", color=style.INK,
+            )  # fmt: skip
+        _key(own[0], other)
+    return figure
+
+
+def values(files: dict) -> tuple[np.ndarray, np.ndarray]:
+    """phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
+
+    Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
+    """
+    data = Data.read(files["data"])
+    return of(data, [Membership.read(splits, len(data.y)) for splits in files["splits"]], files["unlearned"])
+
+
+def of(data: Data, batches: list[Membership], unlearned: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """`values` of models whose data and memberships, one for each file of logits, were read already."""
+    forget, heldout = [], []
+    for membership, path in zip(batches, unlearned, strict=True):
+        logits = Logits.read(path, models=len(membership.seed)).logits
+        labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
+        for model in np.flatnonzero(~membership.shadow):
+            for rows, found in ((membership.forget[model], forget), (membership.heldout[model], heldout)):
+                found.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
+    return np.concatenate(forget), np.concatenate(heldout)
+
+
+def _values(numbers: Numbers, case: dict | None):
+    if case is None or not case["files"] or numbers.failure(case):
+        return None
+    try:
+        return values(case["files"])
+    except NoAnswerError:
+        return None
+
+
+def _against(values: list, methods: list[str]) -> tuple[list, str]:
+    """The pairs to draw, and what the second of each is: held-out samples, or the retrained models' phi of the
+    forgotten ones where the protocol holds none out."""
+    own = dict(zip(methods, values, strict=True))
+    best = next((own[name] for name in ("retrain_control", "retrain") if own.get(name)), None)
+    if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
+        return values, "held out"
+    return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """All but the outermost half per cent on each side."""
+    low, high = np.quantile(values, [0.005, 0.995])
+    return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
+
+
+def _panel(axis, pair, bins: np.ndarray) -> float:
+    """Draw both histograms as densities; outliers count in the outermost bins. Returns the greatest height."""
+    axis.spines["left"].set_visible(False)
+    axis.set_yticks([])
+    axis.set_xlim(bins[0], bins[-1])
+    axis.locator_params(axis="x", nbins=4)
+    if pair is None:
+        axis.text(
+            0.5, 0.4, "no logits", transform=axis.transAxes, ha="center", color=style.MUTED, size=7, style="italic"
+        )
+        return 0.0
+    top = 0.0
+    for sample, colour in zip(pair, (style.FORGET, style.HELDOUT), strict=True):
+        if len(sample):
+            height, _ = np.histogram(np.clip(sample, bins[0], bins[-1]), bins, density=True)
+            axis.stairs(height, bins, color=colour, fill=True, alpha=0.25, lw=0)
+            axis.stairs(height, bins, color=colour, lw=1)
+            top = max(top, float(height.max()))
+    return top
+
+
+def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
+    axis.set_title(naming.method(name), pad=3)
+    if case is None:
+        return
+    metric, cell = numbers.primary(case)
+    if cell.flag == "failed":
+        axis.texts[-1].set_text("failed")
+    elif not cell.empty:
+        text = f"{naming.meaning(metric).shown} {cell.value:.2f}"
+        _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
+
+
+def _key(axis, other: str) -> None:
+    """Name both colours once, where the histograms have room."""
+    for i, (text, colour) in enumerate((("forgotten", style.FORGET), (other, style.HELDOUT))):
+        _note(axis, text, (0, 1), (3, -1 - 8 * i), colour, ha="left")
+
+
+def _note(axis, text: str, corner: tuple[int, int], shift: tuple[int, int], colour: str, ha: str) -> None:
+    axis.annotate(
+        text, corner, shift, xycoords="axes fraction", textcoords="offset points", ha=ha, va="top", size=6.5,
+        color=colour,
+    )  # fmt: skip

@@ -1,0 +1,59 @@
+"""Q of every method with its interval, one panel per scenario, against the band of the retrain control."""
+
+from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display.lookup import Numbers, missing
+from unlearning_audit.display.page import sentences
+
+#: Where a study names none.
+TITLE = "Unlearning Quality of every method"
+
+
+def draw(numbers: Numbers, order: dict):
+    """A forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
+    wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
+    figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
+    colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
+    reach: dict[str, list[float]] = {}
+    shown = []
+    for axis, where in zip(axes, places, strict=True):
+        metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")
+        # Panels of one metric share their limits; those of rates include 1.
+        ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
+        shown.append((axis, metric))
+        _, best = sentences.yardstick(numbers, where)
+        if best.bounded:
+            axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
+        for row, name in enumerate(methods):
+            case = lookup.at(numbers.cases, where, name)
+            cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
+            if cell.empty:
+                style.absent(axis, row, "failed" if cell.flag == "failed" else "no number")
+                continue
+            ends += [cell.low, cell.high] if cell.bounded else [cell.value]
+            if cell.bounded:
+                axis.plot([cell.low, cell.high], [row, row], color=colours[name], lw=1.6, solid_capstyle="round")
+            hollow = name == "retrain_control" or cell.flag == "unchanged"
+            face = style.PAPER if hollow else colours[name]
+            axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
+        label = naming.meaning(metric).shown if metric else ""
+        frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
+    for axis, metric in shown:
+        low, high = min(reach[metric], default=0.0), max(reach[metric], default=1.0)
+        gap = 0.06 * (high - low or 1.0)
+        axis.set_xlim(low - gap, high + gap)
+    return figure
+
+
+def frame(axis, methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
+    """Layout of panels with one row for each method: names at the left, a line at the ideal, vertical grid lines."""
+    if ideal is not None:
+        axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+    axis.set_title(title)
+    axis.set_xlabel(label)
+    axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
+    axis.set_ylim(len(methods) - 0.4, -0.6)
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    axis.locator_params(axis="x", nbins=nbins)

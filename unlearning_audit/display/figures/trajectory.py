@@ -1,0 +1,77 @@
+"""Checkpoints over time: what attacks and readings say of each, beside retrained models and those before unlearning."""
+
+from unlearning_audit.display import lookup, naming, style
+from unlearning_audit.display.lookup import Cell, Numbers
+
+#: So many panels are drawn at most, attacks first.
+MOST = 6
+
+#: What is drawn across all steps, and how.
+LEVELS = {"retrain": "--", "none": ":"}
+
+
+def draw(numbers: Numbers, order: dict):
+    """A panel for each attack and each reading of what is forgotten, along the steps of unlearning.
+
+    A line with its 95 % interval for each method, and one across for retrained models (dashed, with theirs) and for the
+    model before unlearning (dotted).
+    """
+    lines = trajectories(numbers)
+    metrics = _metrics(numbers, [case for line in lines.values() for _, case in line])
+    figure, axes = style.panels(max(len(metrics), 1), height=2.0, columns=3)
+    palette = style.colours(list(lines))
+    for axis, (metric, role) in zip(axes, metrics, strict=False):
+        for name, line in lines.items():
+            cells = [(step, _cell(numbers, case, metric, role)) for step, case in line]
+            there = [(step, cell) for step, cell in cells if not cell.empty]
+            steps = [step for step, _ in there]
+            _ribbon(axis, steps, [cell for _, cell in there], palette[name])
+            axis.plot(steps, [cell.value for _, cell in there], color=palette[name], marker="o", ms=3,
+                      label=naming.method(name), clip_on=False)  # fmt: skip
+        for case in numbers.cases:
+            cell = _cell(numbers, case, metric, role)
+            if case["method"] in LEVELS and not cell.empty:
+                axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
+                if case["method"] == "retrain" and cell.bounded:
+                    axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
+        axis.set_title(_title(metric))
+        axis.set_xlabel("step of unlearning")
+        axis.grid(axis="y")
+    if len(lines) > 1 and metrics:
+        axes[0].legend(frameon=False, fontsize=6.5)
+    return figure
+
+
+def trajectories(numbers: Numbers) -> dict[str, list[tuple[int, dict]]]:
+    """Method without its step → (step, case), by step."""
+    lines: dict[str, list[tuple[int, dict]]] = {}
+    for case in numbers.cases:
+        for row in numbers.of_metric(case, "unlearning_step"):
+            step = round(row.value)
+            lines.setdefault(case["method"].removesuffix(f"_step{step}"), []).append((step, case))
+    return {name: sorted(line, key=lambda item: item[0]) for name, line in lines.items()}
+
+
+def _metrics(numbers: Numbers, cases: list[dict]) -> list[tuple[str, str]]:
+    """Metric and role of the panels."""
+    rows = [row for case in cases for row in numbers.of(case)]
+    attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
+    readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
+    return list(dict.fromkeys([*attacks, *readings]))[:MOST]
+
+
+def _cell(numbers: Numbers, case: dict, metric: str, role: str) -> Cell:
+    if not numbers.of_metric(case, metric):
+        return lookup.missing("not read")
+    return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)
+
+
+def _ribbon(axis, steps: list[int], cells: list[Cell], colour: str) -> None:
+    if cells and all(cell.bounded for cell in cells):
+        axis.fill_between(steps, [cell.low for cell in cells], [cell.high for cell in cells], color=colour, alpha=0.15,
+                          lw=0)  # fmt: skip
+
+
+def _title(metric: str) -> str:
+    kind, _, name = metric.partition("_")
+    return f"AUC of {name.replace('_', ' ')}" if kind == "auc" else name.replace("_", " ")

@@ -1,0 +1,83 @@
+"""Labels of metrics, methods and axes, which direction is better, and how numbers are read."""
+
+import functools
+import math
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.declarations import Column, Quantity
+
+#: What a study calls a metric otherwise than the library: name → (name in the library, its own file), as `know` got it.
+_own: dict[str, tuple[str, str | None]] = {}
+
+#: Attacks to show where none is named, in order of preference: the adaptive set, then one classical attack.
+ATTACKS = ("adaptive", "extended", "confidence/unlearned", "confidence/trained", "ruli")
+
+BASELINES = ("none", "retrain", "retrain_control")
+
+
+def know(own: Mapping[str, tuple[str, str | None]]) -> None:
+    """Read the quantities of a study's own metrics beside those of the library: name → (name in the library, file)."""
+    _own.clear()
+    _own.update(own)
+    quantities.cache_clear()
+
+
+@functools.cache
+def quantities() -> dict[str, Quantity]:
+    """Every quantity that a metric declares, by its name."""
+    metrics = [*((name, None, "") for name in registry.names("metrics")), *((*own, key) for key, own in _own.items())]
+    return {quantity.name: quantity for metric in metrics for quantity in registry.quantities(*metric)}
+
+
+def meaning(metric: str) -> Quantity:
+    """The quantity of that name, or one with this name and nothing more."""
+    known = quantities()
+    pattern = next((name for name in known if "*" in name and fnmatchcase(metric, name)), None)
+    return known.get(metric) or (Quantity(metric) if pattern is None else known[pattern])
+
+
+def columns() -> list[tuple[str, Column]]:
+    """The columns of the headline from the left, each with the name of its quantity."""
+    found = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
+    return sorted(found, key=lambda one: one[1].place)
+
+
+def primary() -> list[str]:
+    """Quantities that speak for their system in sentences and controls, as they stand in the headline: of several that
+    a scenario has, the first."""
+    return list(dict.fromkeys(name for name, _ in columns() if quantities()[name].primary))
+
+
+def ideal(metric: str) -> float | None:
+    """What the quantity must read on retrained models; None if theory does not say."""
+    found = meaning(metric).ideal
+    return None if math.isnan(found) else found
+
+
+def method(name: str) -> str:
+    """A method's name for people."""
+    return "retrain (control)" if name == "retrain_control" else name.replace("_", " ")
+
+
+def value(text: str) -> str:
+    """The value of an axis for people."""
+    return "∞" if text == "inf" else text
+
+
+def axis(name: str) -> str:
+    """The name of an axis for people."""
+    known = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
+             "fraction": "share of the class", "request": "requests made"}  # fmt: skip
+    return known.get(name, name.replace("_", " "))
+
+
+def field(name: str) -> str:
+    """A field of a row for people."""
+    return {"rate": "FPR"}.get(name, name)
+
+
+def setting(text: str) -> str:
+    """An axis setting such as "epsilon=8;size=500" for people."""
+    return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)

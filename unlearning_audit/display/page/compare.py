@@ -1,0 +1,212 @@
+"""Finished studies side by side: verdicts that differ and why, and whether methods rank alike."""
+
+import csv
+import math
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import unlearning_audit
+from unlearning_audit import stats
+from unlearning_audit.artifacts.files import ArtifactError, checked, read_json
+from unlearning_audit.display import decisions, naming
+from unlearning_audit.display.page.matrix import MARKS
+
+#: Where a verdict stands: scenario, setting, method.
+Case = tuple[str, str, str]
+#: Stages from the first to the last, for the first at which two studies part.
+STAGES = ("data", "splits", "pretrain", "selection", "train", "relearn", "unlearn", "comparisons")
+#: Settings that differ, at most as many as are named.
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class Study:
+    """A finished study: its ``folder`` and ``name``, the lines of its verdicts, the nodes that they were made by."""
+
+    folder: Path
+    name: str
+    verdicts: dict[Case, dict]
+    nodes: dict[Case, list[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A verdict that two studies do not share: the words of all (“—” where there is none), and why the first two that
+    differ do."""
+
+    case: Case
+    words: list[str]
+    why: str
+
+    @property
+    def label(self) -> str:
+        """ "salun in noisy, epsilon = 8"."""
+        scenario, setting, method = self.case
+        place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
+        return f"{naming.method(method)} in {place}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """``names`` of the studies, ``changes``, how many verdicts they ``share``, and ``agreement`` [studies][studies]:
+    the mean of Kendall's τ over the places that both rank, with how many these are."""
+
+    names: list[str]
+    changes: list[Change] = field(default_factory=list)
+    share: int = 0
+    agreement: list[list[tuple[float, int]]] = field(default_factory=list)
+
+
+def read(folder: str | Path) -> Study:
+    """A finished study. Raises ArtifactError that names the file which is missing or not as it was made."""
+    folder = Path(folder)
+    table = folder / "tables" / "verdicts.csv"
+    if not table.exists():
+        raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
+
+    def load() -> list[dict]:
+        with table.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in checked(table, load)}
+    unknown = {row["verdict"] for row in verdicts.values()} - set(decisions.WORDS)
+    if unknown:
+        raise ArtifactError(
+            f"{table}: column 'verdict' holds {min(unknown)!r}, which no version of this program writes"
+        )
+    summary = folder / "summary.json"
+    nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
+    split = {tuple(key.split("|", 2)): [tuple(node) for node in some] for key, some in nodes.items()}
+    return Study(folder, folder.name, verdicts, split)
+
+
+def compare(studies: list[Study]) -> Compared:
+    """Hold studies side by side; cases in the order of the first study that has them."""
+    names = [study.name for study in studies]
+    if len(set(names)) < len(names):
+        names = [str(study.folder) for study in studies]
+    cases = dict.fromkeys(case for study in studies for case in study.verdicts)
+    changes, share = [], 0
+    for case in cases:
+        rows = [study.verdicts.get(case) for study in studies]
+        known = [i for i, row in enumerate(rows) if row]
+        share += len(known) > 1
+        other = next((i for i in known if rows[i]["verdict"] != rows[known[0]]["verdict"]), None)
+        if other is not None:
+            words = [f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}" if row else "—" for row in rows]
+            changes.append(Change(case, words, why(studies[known[0]], studies[other], case)))
+    agreement = [[agree(one, other) for other in studies] for one in studies]
+    return Compared(names, changes, share, agreement)
+
+
+def why(before: Study, after: Study, case: Case) -> str:
+    """Through which stage and which settings the verdicts of two studies on a case may differ, read off the keys."""
+    old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
+    if not old or not new:
+        return "the results do not say by which jobs this verdict was made"
+    parts = [stage for stage in STAGES if _of(old, stage) != _of(new, stage)]
+    if not parts:
+        return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
+    stage = parts[0]
+    changed = _settings(before, _of(old, stage)[:1], after, _of(new, stage)[:1], stage)
+    earlier = "; the models are the same" if stage == "comparisons" else ""
+    what = {"comparisons": "judged"}.get(stage, stage)
+    return f"{what} otherwise{earlier}: {changed}"
+
+
+def agree(one: Study, other: Study) -> tuple[float, int]:
+    """Mean over shared places of Kendall's τ between the rankings of methods by their distance, and how many places;
+    NaN where no place is ranked by both."""
+    places: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for case in one.verdicts.keys() & other.verdicts.keys():
+        pair = tuple(_distance(study.verdicts[case]) for study in (one, other))
+        if case[2] not in naming.BASELINES and not any(map(math.isnan, pair)):
+            places.setdefault(case[:2], []).append(pair)
+    values = [
+        stats.kendall(x=[x for x, _ in pairs], y=[y for _, y in pairs]).value
+        for pairs in places.values()
+        if len(pairs) > 1
+    ]
+    values = [value for value in values if not math.isnan(value)]
+    return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
+
+
+def _distance(row: dict) -> float:
+    return abs(float(row["distance"])) if row["distance"] else math.nan
+
+
+def _of(nodes: dict[tuple[str, str], None], stage: str) -> list[str]:
+    return sorted(name for at, name in nodes if at == stage)
+
+
+def _settings(before: Study, old: list[str], after: Study, new: list[str], stage: str) -> str:
+    """The settings of two jobs that differ, or what a reader may look at instead."""
+    specs = []
+    for study, names in ((before, old), (after, new)):
+        path = study.folder.parent / stage / (names[0] if names else "") / "spec.json"
+        if not names or not path.is_file():
+            return "its key differs; the settings beside the artifacts are not there to be compared"
+        specs.append(_flat(read_json(path).get("settings", {})))
+    differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
+    if not differ:
+        return "its settings are equal, so its inputs or the code that made it differ"
+    named = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:NAMED]]
+    rest = f" and {len(differ) - NAMED} more" if len(differ) > NAMED else ""
+    return "; ".join(named) + rest
+
+
+def _flat(tree: object, path: str = "") -> dict[str, object]:
+    if isinstance(tree, dict):
+        parts = (_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {path: tree}
+
+
+def headline(compared: Compared) -> str:
+    """What is found, in a sentence."""
+    changed = len(compared.changes)
+    verdicts = f"{compared.share} verdict{'' if compared.share == 1 else 's'}"
+    if not compared.share:
+        return "These studies share no scenario and method, so nothing can be compared."
+    differ = f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
+    return f"Of {verdicts} that at least two of these studies share, {differ}."
+
+
+def text(compared: Compared, width: int) -> str:
+    """The comparison for a terminal; no line is wider than ``width``."""
+    lines = textwrap.wrap(headline(compared), width)
+    for change in compared.changes:
+        lines += textwrap.wrap(f"{change.label}: {' → '.join(change.words)}", width)
+        lines += textwrap.wrap(change.why, width, initial_indent="  ", subsequent_indent="  ")
+    for i, name in enumerate(compared.names):
+        for j in range(i):
+            tau, places = compared.agreement[i][j]
+            if places:
+                sentence = f"Ranks of {compared.names[j]} and {name}: Kendall's τ {tau:.2f}, mean of {_places(places)}."
+                lines += textwrap.wrap(sentence, width)
+    return "\n".join(lines)
+
+
+def render(compared: Compared) -> str:
+    """The comparison as one page that needs no network; names are escaped."""
+    import jinja2
+    from markupsafe import Markup
+
+    folder = unlearning_audit.ROOT / "resources" / "page"
+    style, template = (checked(folder / name, (folder / name).read_text) for name in ("page.css", "compare.html"))
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    agreement = [[_tau(*cell) for cell in row] for row in compared.agreement]
+    return environment.from_string(template).render(
+        compared=compared, headline=headline(compared), agreement=agreement, style=Markup(style)
+    )
+
+
+def _tau(tau: float, places: int) -> str:
+    return f"{tau:.2f} ({_places(places)})".replace("-", "−") if places else "—"
+
+
+def _places(count: int) -> str:
+    return f"{count} scenario{'' if count == 1 else 's'}"

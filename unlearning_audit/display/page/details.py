@@ -1,0 +1,105 @@
+"""What opens behind a square of the matrix, as one JSON value for the whole study."""
+
+import math
+from collections.abc import Mapping
+
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions, Place
+from unlearning_audit.display.page.matrix import Matrix, Square
+from unlearning_audit.display.tables import verdicts
+from unlearning_audit.display.tables.cost import duration
+from unlearning_audit.display.tables.typeset import decimals, interval
+from unlearning_audit.stats import decide
+
+#: Significant digits of the numbers in the page; files hold all.
+DIGITS = 6
+#: Columns of a distance that the page shows and offers as csv.
+FIELDS = (
+    "metric", "attack", "deciding", "distance", "ci_low", "ci_high", "margin_far", "margin_near", "scale", "p_holm",
+    "share_closed", "share_low", "share_high", "units", "models", "samples", "note",
+)  # fmt: skip
+
+
+def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str, curves: Mapping) -> dict:
+    """Everything behind the squares: {"columns": {key: state}, "squares": {"method|key": …}, "curves": {key: …}}.
+
+    ``cases`` name the file of each case's numbers; ``command`` makes a file anew; ``curves`` as `curves.read` gives it.
+    """
+    files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
+    squares = {}
+    for (method, key), square in matrix.squares.items():
+        place = tuple(key.split("|", 1))
+        squares[f"{method}|{key}"] = _square(judgements, place, method, square) | {
+            "file": files.get((key, method), ""),
+            "command": f"{command} --force {files[key, method]}" if (key, method) in files else "",
+        }
+    columns = {
+        column.key: {
+            "label": column.label,
+            "state": f"{column.state.sign} {column.state.words}",
+            "sentence": column.state.sentence,
+        }
+        for column in matrix.columns
+    }
+    return {"columns": columns, "squares": squares, "curves": dict(curves)}
+
+
+def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict:
+    row = judgements.verdict(place, method)
+    gaps = judgements.of(place, method)
+    seconds = judgements.spent.get((place, method), math.nan)
+    return {
+        "method": naming.method(method),
+        "word": square.word,
+        "mark": square.mark,
+        "tone": square.tone,
+        "sentence": square.sentence or (_reference(row) if row else ""),
+        "ranks": _ranks(judgements, place, method),
+        "why": verdicts.why(judgements, place, method, row) if row else "",
+        "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and those it is held against",
+        "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
+        "worth": [_worth(gap) for name, gap in gaps.items() if name in decisions.ROLES],
+        "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
+    }
+
+
+def _reference(row: dict) -> str:
+    """What is said of none and of retraining, which get no sentence among the methods."""
+    if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
+        return row["note"]
+    return f"{decisions.WORDS[row['verdict']]}, {decisions.probability(row['p_holm'])}"
+
+
+def _ranks(judgements: Decisions, place: Place, method: str) -> str:
+    """ "1–3 of 6 by advantage; …"."""
+    parts = []
+    for row in judgements.ranks.get(place, []):
+        if row["method"] == method:
+            best, worst = int(row["best"]), int(row["worst"])
+            shown = str(best) if best == worst else f"{best}–{worst}"
+            parts.append(f"{shown} of {int(row['methods'])} by {decisions.label(row['metric'])}")
+    return "; ".join(parts)
+
+
+def _distance(gap: dict) -> dict:
+    """A deciding distance for the drawing from none (0) to retraining (1) and for the list beside it."""
+    size = decisions.size(gap)
+    return {
+        "label": decisions.source(gap),
+        "text": interval(size, max(decimals([size]), 2)),
+        "margin": decisions.margin(gap),
+        "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
+        **{name: _plain(gap[name]) for name in ("share_closed", "share_low", "share_high")},
+    }
+
+
+def _worth(gap: dict) -> dict:
+    size = decisions.size(gap)
+    return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
+
+
+def _plain(value: object) -> object:
+    """A JSON value: numbers in `DIGITS` digits, null for what is no number."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value

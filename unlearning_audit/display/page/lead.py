@@ -1,0 +1,60 @@
+"""The three sentences above the matrix: what was asked, what the answer is, what must not be concluded."""
+
+from collections import Counter
+
+from unlearning_audit.display import decisions, naming
+from unlearning_audit.display.page.matrix import MARKS, Matrix
+from unlearning_audit.stats import decide
+
+
+def sentences(matrix: Matrix) -> list[str]:
+    """At most three sentences; one where nothing was compared."""
+    methods = [name for name in matrix.methods if name not in naming.BASELINES]
+    if not methods:
+        return ["No unlearning method of this study was compared with retraining; the sections below hold its numbers."]
+    scenarios, steps = len(matrix.scenarios()), len(matrix.columns)
+    counted = _many(len(methods), "unlearning method")
+    asked = f"Do models forget what {counted} made them unlearn, as if retrained without it?"
+    if steps > 1:
+        settings = f", at {steps} settings in all" if steps > scenarios else ""
+        asked += f" Each was measured in {_many(scenarios, 'scenario')} or some of them{settings}."
+    return [asked, _answer(matrix, methods), _warning(matrix)]
+
+
+def _answer(matrix: Matrix, methods: list[str]) -> str:
+    """How many verdicts of each kind, and which methods are like retraining wherever they were tried."""
+    counts = Counter(square.verdict for square in matrix.judged())
+    parts = [f"{counts[name]} {decisions.WORDS[name]}" for name in MARKS if counts[name]]
+    best = [
+        naming.method(name)
+        for name in methods
+        if all(square is None or square.verdict == decide.EQUIVALENT for _, square in matrix.row(name))
+    ]
+    word = decisions.WORDS[decide.EQUIVALENT]
+    closing = f"no method is {word} wherever it was tried"
+    if best:
+        closing = f"{_list(best)} {'is' if len(best) == 1 else 'are'} {word} wherever tried"
+    return f"Of {_many(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
+
+
+def _warning(matrix: Matrix) -> str:
+    """What the columns and the open verdicts do not say."""
+    doubtful = [column.label for column in matrix.columns if column.state.tone == "bad"]
+    open_ones = any(square.verdict == decide.INCONCLUSIVE for square in matrix.judged())
+    parts = []
+    if open_ones:
+        parts.append(f"“{decisions.WORDS[decide.INCONCLUSIVE]}” is no clean bill, only too little data to tell")
+    if doubtful:
+        shown = _list(doubtful) if len(doubtful) <= 3 else f"{len(doubtful)} columns"
+        parts.append(f"{shown}, where a control fails, cannot be read as success or failure of a method")
+    parts.append("verdicts hold for these data, models and attacks")
+    return f"Do not conclude too much: {'; '.join(parts)}."
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _list(parts: list[str]) -> str:
+    """ "a, b and c"."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,211 @@
+"""The first screen: methods × scenarios and steps of their axes, with a verdict in each square.
+
+All that the page reads of verdicts goes through this file and `details`, so that both follow what the tables of a
+comparison hold.
+"""
+
+import math
+from dataclasses import dataclass
+
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions, Place
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import sentences
+from unlearning_audit.display.tables.typeset import number
+from unlearning_audit.stats import decide
+
+#: Verdict → its mark, from the best to the worst.
+MARKS = {
+    decide.EQUIVALENT: "●",
+    decide.INCONCLUSIVE: "?",
+    decide.NOTHING_TO_FIND: "∅",
+    decide.NO_YARDSTICK: "–",
+    decide.YARDSTICKS_DISAGREE: "≠",
+    decide.DISTINGUISHABLE: "◐",
+    decide.OVER_UNLEARNED: "▲",
+    decide.BROKEN: "✖",
+    decide.FAILED: "!",
+}
+#: What a verdict means, in the words of the legend.
+MEANINGS = {
+    decide.EQUIVALENT: "every deciding distance from retraining lies within the margin",
+    decide.INCONCLUSIVE: "neither could be shown; a larger study would decide",
+    decide.NOTHING_TO_FIND: "doing nothing could not be seen either",
+    decide.NO_YARDSTICK: "nothing was retrained, or nothing says what retraining reads",
+    decide.YARDSTICKS_DISAGREE: "two retrainings differ, so the measure does",
+    decide.DISTINGUISHABLE: "traces of the forgotten samples remain",
+    decide.OVER_UNLEARNED: "forgotten samples look less familiar than samples never seen",
+    decide.BROKEN: "forgot by losing the model's use",
+    decide.FAILED: "there are no numbers",
+}
+#: The bars of squares reach from 0 to this share of the way to retraining.
+REACH = 1.25
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether a scenario's controls hold: a ``sign``, its ``words``, why in a ``sentence``; ``tone`` as of checks."""
+
+    sign: str
+    words: str
+    sentence: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A scenario at one step of its axes; ``step`` is "" where it has none."""
+
+    key: str
+    scenario: str
+    step: str
+    system: str
+    state: State
+
+    @property
+    def label(self) -> str:
+        """ "budget, epsilon = 8"."""
+        return ", ".join(filter(None, (self.scenario, self.step)))
+
+
+@dataclass(frozen=True)
+class Square:
+    """A verdict as the matrix shows it, "" where there is none; shares are NaN where they are undefined, ``number`` is
+    that of its sentence."""
+
+    verdict: str
+    tone: str
+    share: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    loss: str = ""
+    sentence: str = ""
+    number: int = 0
+    reference: bool = False
+
+    @property
+    def word(self) -> str:
+        """The verdict's name for people."""
+        return decisions.WORDS.get(self.verdict, "no verdict")
+
+    @property
+    def mark(self) -> str:
+        """The verdict's sign."""
+        return MARKS.get(self.verdict, "·")
+
+    @property
+    def percent(self) -> str:
+        """The share closed as "22 %", or ""."""
+        return "" if math.isnan(self.share) else f"{number(100 * self.share, 0)} %"
+
+    @property
+    def rank(self) -> float:
+        """Verdicts from the best to the worst, among equal ones by the way that is missing to retraining; references
+        last."""
+        missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
+        return round(100 * self.reference + 10 * [*MARKS, ""].index(self.verdict) + missing, 4)
+
+    def at(self, end: str) -> float:
+        """``end`` (share, low or high) as per cent of the length of a bar."""
+        return round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """``methods`` from the study, references last; ``squares`` by method and key of the column."""
+
+    columns: tuple[Column, ...]
+    methods: tuple[str, ...]
+    squares: dict[tuple[str, str], Square]
+
+    def scenarios(self) -> list[tuple[str, list[Column]]]:
+        """Columns by scenario, in order."""
+        groups: dict[str, list[Column]] = {}
+        for column in self.columns:
+            groups.setdefault(column.scenario, []).append(column)
+        return list(groups.items())
+
+    def row(self, method: str) -> list[tuple[Column, Square | None]]:
+        """The squares of a method from the left."""
+        return [(column, self.squares.get((method, column.key))) for column in self.columns]
+
+    def judged(self) -> list[Square]:
+        """The verdicts on methods that are no references."""
+        return [
+            square for (method, _), square in self.squares.items() if method not in naming.BASELINES and square.verdict
+        ]
+
+
+def build(numbers: Numbers, judgements: Decisions) -> Matrix:
+    """The matrix of a study; scenarios in which nothing is compared are left out."""
+    spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
+    states = _states(numbers, judgements)
+    columns, squares = {}, {}
+    for case in numbers.cases:
+        place, method = lookup.place(case), case["method"]
+        if not judgements.verdicts.get(place):
+            continue
+        key = "|".join(place)
+        system = case["protocol"].replace("_", " ")
+        columns[key] = Column(key, place[0].replace("_", " "), naming.setting(place[1]), system, states[place])
+        verdict = spoken.get((place, naming.method(method)))
+        row = judgements.verdict(place, method) or {"method": method}
+        if numbers.failure(case):
+            row |= {"verdict": decide.FAILED}
+        squares[method, key] = _square(judgements, place, row, verdict.text if verdict else "", len(squares))
+    methods = dict.fromkeys(method for method, _ in squares)
+    last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
+    return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
+
+
+def _square(judgements: Decisions, place: Place, row: dict, sentence: str, number: int) -> Square:
+    if "share_closed" not in row:
+        return Square(row.get("verdict", ""), "bad", sentence=sentence, number=number)
+    reference = row["method"] in naming.BASELINES
+    shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
+    tone = "" if reference else decisions.tone(row)
+    return Square(row["verdict"], tone, *shares, _loss(judgements, place, row["method"]), sentence, number, reference)
+
+
+def _loss(judgements: Decisions, place: Place, method: str) -> str:
+    """The largest loss of worth that is beyond its margin and beyond chance, as "−5 points" or "× 1.4"; else ""."""
+    gaps = [row for name, row in judgements.of(place, method).items() if name in decisions.ROLES]
+    lost = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
+    if not lost or method in naming.BASELINES:
+        return ""
+    worst = max(lost, key=lambda row: row["distance"])
+    if worst["scale"] == "log":
+        return f"× {number(math.exp(worst['distance']), 2)} {decisions.label(worst['metric'])}"
+    return f"−{number(100 * worst['distance'], 0)} points of {decisions.label(worst['metric'])}"
+
+
+def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
+    """Of every place, whether retraining and doing nothing read as they must."""
+    checks: dict[Place, dict[str, sentences.Verdict]] = {}
+    for verdict in sentences.controls(numbers, judgements):
+        if verdict.subject in sentences.CHECKS:
+            checks.setdefault(verdict.place, {})[verdict.subject] = verdict
+    return {
+        place: _recorded(judgements.verdicts.get(place, {})) or _state(verdicts) for place, verdicts in checks.items()
+    }
+
+
+def _recorded(rows: dict[str, dict]) -> State | None:
+    """The state that a comparison wrote down as the verdict on methods that it cannot judge for it."""
+    row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
+    return row and State(MARKS[row["verdict"]], decisions.WORDS[row["verdict"]], row["note"], "bad")
+
+
+def _state(checks: dict[str, sentences.Verdict]) -> State:
+    """What the checks say: retraining that is imperfect first, then whether there is anything to find."""
+    perfect, agree, exposed = (checks[name] for name in sentences.CHECKS)
+    for check in (perfect, agree):
+        if check.tone == "bad":
+            state = decide.YARDSTICKS_DISAGREE
+            return State(MARKS[state], decisions.WORDS[state], check.text, "bad")
+    if exposed.tone == "bad":
+        state = decide.NOTHING_TO_FIND
+        return State(MARKS[state], decisions.WORDS[state], exposed.text, "bad")
+    if exposed.tone == "":
+        return State("?", "not checked", exposed.text, "")
+    return State("✓", "controls hold", exposed.text, "good")

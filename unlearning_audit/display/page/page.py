@@ -1,0 +1,286 @@
+"""The report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no network."""
+
+import json
+import re
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import checked, read_json
+from unlearning_audit.artifacts.rows import read_union
+from unlearning_audit.display import decisions, lookup, naming, style
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import copies, curves, dag, details, embed, lead, matrix, sentences
+from unlearning_audit.display.tables import cost, grid
+from unlearning_audit.display.tables import meta as worth
+from unlearning_audit.display.tables import verdicts as judged
+from unlearning_audit.display.tables.formats import spans
+from unlearning_audit.display.tables.typeset import Sheet
+
+#: Libraries of the page, in resources/page/vendor.
+LIBRARIES = ("datatables", "vega", "vega-lite")
+TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
+
+
+def render(
+    *, metrics: str, costs: str, curves: str, published: str, resources: str, specs: list[str], displays: list[str],
+    order: dict,
+) -> str:  # fmt: skip
+    """The page's html.
+
+    ``metrics`` and ``costs`` are the study's two csv files, ``curves`` what `curves.write` wrote, ``displays`` the
+    files of all tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
+    script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
+    escaped.
+    """
+    import jinja2
+
+    numbers = Numbers(read_union(metrics), order["cases"])
+    rows, files = cost.read(costs), {Path(path).name: path for path in displays}
+    judgements = decisions.read(order["verdicts"]["comparisons"], rows)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
+    context = {
+        "order": order,
+        **_first_screen(numbers, judgements, curves, order),
+        **_program(Path(resources)),
+        "references": naming.BASELINES,
+        "verdicts": _verdicts(judgements, order["verdicts"], files),
+        "headline": _table(numbers, order["headline"], files, published),
+        "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
+        "figures": [_figure(wish, files) for wish in order["figures"]],
+        "controls": controls(numbers, judgements),
+        "copies": _copies(order["copies"]),
+        "dag": _stages(rows, order),
+        "cost": {
+            "sheets": [_sheet(sheet) for sheet in cost.sheets(rows, order["cost"])],
+            **_downloads("cost", files, TABLE_FILES),
+        },
+        "meta": _worth(files),
+        "settings": settings(order["scenarios"]),
+        "software": software(specs),
+        "example": example(numbers),
+        "artifacts": [
+            {**c, "where": lookup.label(lookup.place(c)), "who": naming.method(c["method"])} for c in order["cases"]
+        ],
+    }
+    return environment.from_string(_text(Path(resources) / "page.html")).render(context)
+
+
+def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dict) -> dict:
+    """The matrix, the sentences above it, and, packed, what opens behind its squares."""
+    squares = matrix.build(numbers, judgements)
+    behind = details.build(squares, judgements, order["cases"], order["command"], curves.read(path))
+    content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return {
+        "matrix": squares,
+        "lead": lead.sentences(squares),
+        "systems": list(dict.fromkeys(column.system for column in squares.columns)),
+        "legend": [
+            (matrix.MARKS[name], decisions.WORDS[name], matrix.MEANINGS[name])
+            for name in matrix.MARKS
+            if any(square.verdict == name for square in squares.squares.values())
+        ],
+        "details": embed.packed(content.encode()),
+    }
+
+
+def _program(folder: Path) -> dict:
+    """Style, script and charts as they are; the libraries packed, by the name of their element."""
+    from markupsafe import Markup
+
+    charts = json.dumps(json.loads(_text(folder / "charts.json")), separators=(",", ":")).replace("<", "\\u003c")
+    libraries = {name: embed.packed(_text(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES}
+    return {
+        "style": Markup(_text(folder / "page.css")),
+        "script": Markup(_text(folder / "page.js")),
+        "charts": Markup(charts),
+        "libraries": libraries,
+    }
+
+
+def _stages(rows: list[dict], order: dict):
+    """The drawing of the workflow's stages."""
+    from markupsafe import Markup
+
+    boxes = dag.stages(cost.stages(rows), len(order["tables"]) + len(order["figures"]) + 6)
+    last = "comparisons" if order["verdicts"]["comparisons"] else "metrics"
+    edges = [*order["edges"], [last, "report"]]
+    return Markup(dag.across(boxes, edges) + dag.down(boxes, edges))
+
+
+def paragraphs(text: str) -> list[str]:
+    """A caption's paragraphs as markup; *emphasis* is the only formatting."""
+    from markupsafe import Markup, escape
+
+    plain = [str(escape(" ".join(part.split()))) for part in text.split("\n\n")]
+    return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
+
+
+def controls(numbers: Numbers, found: Decisions) -> dict:
+    """A row for every scenario with a sign for each check, and a sentence for all that did not hold."""
+    signs = {"good": "✓", "bad": "✗", "": "?"}
+    said = sentences.controls(numbers, found)
+    rows = []
+    for where in lookup.places(numbers.cases):
+        own = {verdict.subject: verdict for verdict in said if verdict.place == where}
+        cells = [
+            {"text": f"{signs[own[check].tone]} {own[check].value}".strip(), "tone": own[check].tone, "marks": []}
+            for check in sentences.CHECKS
+        ]
+        rows.append({"label": lookup.label(where), "marks": [], "cells": cells})
+    wrong = [{"where": lookup.label(v.place), "text": v.text} for v in said if v.tone == "bad"]
+    return {"heads": list(sentences.CHECKS), "rows": rows, "wrong": wrong}
+
+
+def settings(scenarios: list[dict]) -> dict:
+    """Flat settings: what all scenarios share, and the fields in which they differ with each one's value.
+
+    Options of a method or an attack differ only among scenarios that use it.
+    """
+    flat = []
+    for one in scenarios:
+        lists = {kind: ", ".join(one[kind]) or "none" for kind in ("methods", "attacks")}
+        flat.append({**_flat({k: v for k, v in one.items() if k not in ("scenario", "setting")}), **lists})
+    names = list(dict.fromkeys(name for one in flat for name in one))
+    shared, differ = [], []
+    for name in names:
+        optional = name.startswith(("methods.", "attacks."))
+        values = [one.get(name, "" if optional else "—") for one in flat]
+        known = {value for value in values if value}
+        if len(known) == 1:
+            shared.append((name, known.pop()))
+        else:
+            differ.append((name, values))
+    labels = [lookup.label((one["scenario"], one["setting"])) for one in scenarios]
+    return {"shared": shared, "labels": labels, "differ": differ}
+
+
+def software(specs: list[str]) -> list[tuple[str, str]]:
+    """Every package, processor and device that some node was made with; several versions are all named."""
+    found: dict[str, dict[str, None]] = {}
+    for path in specs:
+        spec = read_json(path)
+        machine = spec.get("machine", {})
+        facts = {"python": spec.get("python"), **spec.get("packages", {}), **machine}
+        for name in facts:
+            if facts[name] not in (None, ""):
+                found.setdefault(name, {})[str(facts[name])] = None
+    return [(name, ", ".join(sorted(values))) for name, values in found.items()]
+
+
+def example(numbers: Numbers) -> dict | None:
+    """One number of the study, and the file that it comes from: what a reader would look up first."""
+    for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
+        metric, cell = numbers.primary(case)
+        if not cell.empty:
+            row = {
+                "metric": metric,
+                "attack": cell.attack,
+                "about": lookup.about(cell.where),
+                "value": repr(cell.value),
+            }
+            shown = sentences.shown(naming.meaning(metric).shown, cell)
+            return {
+                **row,
+                "who": naming.method(case["method"]),
+                "where": lookup.label(lookup.place(case)),
+                "shown": shown,
+                "path": case["metrics"],
+            }
+    return None
+
+
+def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: str) -> dict:
+    sheets = [_sheet(sheet) for sheet in grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)]
+    shown = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
+    return {**shown, **_downloads(wish["name"], files, TABLE_FILES)}
+
+
+def _figure(wish: dict, files: dict[str, str]) -> dict:
+    from markupsafe import Markup, escape
+
+    title, name = wish["figure"]["title"], wish["name"]
+    drawing = embed.drawing(files[f"{name}.svg"], str(escape(title)))
+    wide = embed.width(drawing) > style.HALF * 72 * 1.1
+    shown = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
+    return {**shown, **_downloads(name, files, FIGURE_FILES)}
+
+
+def _verdicts(found: Decisions, order: dict, files: dict[str, str]) -> dict:
+    """The tables and drawings of the rule that wrote the verdicts down."""
+    from markupsafe import Markup
+
+    makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    titles = {"verdicts": "Between doing nothing and retraining", "resolution": "Hours against resolution"}
+    tables = {
+        name: {"sheet": _sheet(make(found, order["study"])), **_downloads(name, files, TABLE_FILES)}
+        for name, make in makers.items()
+    }
+    drawings = {
+        name: {
+            "drawing": Markup(embed.drawing(files[f"{name}.svg"], title)),
+            "title": title, **_downloads(name, files, FIGURE_FILES),
+        }
+        for name, title in titles.items()
+    }  # fmt: skip
+    return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
+
+
+def _worth(files: dict[str, str]) -> dict:
+    """What every metric is worth, from the files of the rule meta; the figure only if there are metrics to compare."""
+    from markupsafe import Markup
+
+    rows = worth.read(files["meta.csv"])
+    drawing = embed.drawing(files["meta.svg"], "What every metric is worth") if len(worth.metrics(rows)) > 1 else ""
+    return {
+        "sheets": [_sheet(sheet) for sheet in worth.sheets(rows)] if rows else [],
+        "drawing": Markup(drawing),
+        "figure": _downloads("meta", files, FIGURE_FILES),
+        **_downloads("meta", files, TABLE_FILES),
+    }
+
+
+def _copies(order: list[dict]) -> dict:
+    """What was found of samples that occur more than once: a sentence, and a table if there are any."""
+    found = copies.sheet(copies.read(order))
+    return {"reading": found.reading if found else copies.NONE, "sheet": _sheet(found) if found else None}
+
+
+def _sheet(sheet: Sheet) -> dict:
+    """A sheet with footnote markers in place, as the template wants it."""
+
+    def cells(line):
+        return [{"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone} for c in line.cells]
+
+    def lines(some):
+        return [{"label": line.label, "marks": sheet.marks(line.notes), "cells": cells(line)} for line in some]
+
+    return {
+        "name": sheet.name,
+        "title": sheet.title,
+        "reading": sheet.reading,
+        "corner": sheet.corner,
+        "groups": spans(sheet) if any(head.group for head in sheet.heads) else [],
+        "heads": [{"label": head.label, "marks": sheet.marks(head.notes)} for head in sheet.heads],
+        "sections": [(name, lines(some)) for name, some in sheet.sections()],
+        "footer": lines(sheet.footer),
+        "notes": sheet.explained(),
+    }
+
+
+def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict:
+    return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}
+
+
+def _flat(tree: object, path: str = "") -> dict[str, str]:
+    """Nested settings as dotted names; what is empty is left out."""
+    if isinstance(tree, dict):
+        parts = (_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
+        return {name: value for part in parts for name, value in part.items()}
+    return {} if tree is None or tree == [] else {path: str(tree)}
+
+
+def _text(path: str | Path) -> str:
+    return checked(path, lambda: Path(path).read_text(encoding="utf-8"))

@@ -1,0 +1,173 @@
+"""Sentences from verdicts: what each method left to find, and whether the controls hold."""
+
+import math
+from dataclasses import dataclass
+
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions, Place
+from unlearning_audit.display.lookup import Cell, Numbers
+from unlearning_audit.display.tables import verdicts
+from unlearning_audit.display.tables.typeset import decimals, interval
+from unlearning_audit.stats import decide
+
+YARDSTICKS = ("retrain_control", "retrain")
+
+CHECKS = ("retrain is perfect", "two retrainings agree", "none is found out")
+#: What must not be distinguishable from retraining, and what must.
+CHECKED = ("retrain", "retrain_control", "none")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said about one method or check in one scenario.
+
+    ``value`` is the number it rests on, ``text`` what follows from it, tone "good", "bad" or "" (open).
+    """
+
+    place: Place
+    subject: str
+    value: str
+    text: str
+    tone: str = ""
+
+
+def methods(numbers: Numbers, found: Decisions) -> list[Verdict]:
+    """A verdict on every method that is no reference, in study order."""
+    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
+
+
+def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:
+    """Every check of `CHECKS` in every scenario, then whatever failed or changed nothing."""
+    said = []
+    for where in lookup.places(numbers.cases):
+        for subject, method in zip(CHECKS, CHECKED, strict=True):
+            row = found.verdict(where, method)
+            own = found.shown(where, method)
+            text, tone = _check(method, row, own)
+            said.append(Verdict(where, subject, "" if own is None else _number(own), text, tone))
+    for case in numbers.cases:
+        if failure := numbers.failure(case):
+            said.append(Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad"))
+            continue
+        for row in numbers.failures(case):
+            text = f"{_name(case)}: {lookup.failed(row)}"
+            said.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+        for text in numbers.doubts(case):
+            said.append(Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad"))
+        if numbers.unchanged(case):
+            text = f"{_name(case)} returned exactly the models it was given"
+            said.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
+    return said
+
+
+def shown(label: str, cell: Cell) -> str:
+    """ "Q 0.91 [0.88, 0.94]"."""
+    return f"{label} {interval(cell, decimals([cell]))}"
+
+
+def yardstick(numbers: Numbers, where: Place) -> tuple[str, Cell]:
+    """The retrained models that others are held against: (method, number).
+
+    The control, which took no part in the game, unless its interval is more than half as wide again: that of the
+    competition, say, holds one half of the retrained models against the other.
+    """
+    cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
+    found = [(name, numbers.primary(case)[1]) for name, case in cases.items() if case]
+    found = [(name, cell) for name, cell in found if not cell.empty]
+    if len(found) == 2 and _width(found[0][1]) > 1.5 * _width(found[1][1]):
+        found.reverse()
+    return found[0] if found else ("", lookup.missing("the scenario retrains no model"))
+
+
+def _method(numbers: Numbers, found: Decisions, case: dict) -> Verdict:
+    where, name = lookup.place(case), _name(case)
+    if numbers.failure(case):
+        return Verdict(where, name, "", "failed, so there is no number", "bad")
+    if numbers.unchanged(case):
+        return Verdict(where, name, "", "changed nothing, its models are those it was given", "bad")
+    row = found.verdict(where, case["method"])
+    if row is None:
+        return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
+    return Verdict(where, name, "", _sentence(found, where, row), decisions.tone(row))
+
+
+def _sentence(found: Decisions, where: Place, row: dict) -> str:
+    """A verdict in words, with the numbers it rests on."""
+    own = found.shown(where, row["method"])
+    if own is None:
+        return f"{decisions.WORDS[row['verdict']]}: {row['note']}"
+    by, bare = (f"{decisions.source(own)} {made(own)}" for made in (decisions.distance, _number))
+    far = bare if own["scale"] == "difference" else by
+    p = decisions.probability(row["p_holm"])
+    match row["verdict"]:
+        case decide.EQUIVALENT:
+            text = f"equivalent to retraining within {decisions.margin(own)}: {by}"
+        case decide.DISTINGUISHABLE:
+            text = f"distinguishable from retraining: {far}, {p}"
+        case decide.OVER_UNLEARNED:
+            text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
+        case decide.BROKEN:
+            text = f"forgot by breaking the model: {_broken(found, where, row)}"
+        case _:
+            word = decisions.WORDS[row["verdict"]]
+            return f"{word}: {by}, {p}; {verdicts.why(found, where, row['method'], row)}"
+    return "; ".join(filter(None, (text, _against(row), found.of(where, row["method"])[own["metric"]]["note"])))
+
+
+def _against(row: dict) -> str:
+    """How a method stands to doing nothing."""
+    if row["against_none"] == decide.WORSE:
+        return "worse than doing nothing"
+    if row["against_none"] == decide.LIKE:
+        far = "as far from retraining as doing nothing, on the other side"
+        return far if row["verdict"] == decide.OVER_UNLEARNED else "not distinguishable from doing nothing"
+    if row["verdict"] == decide.OVER_UNLEARNED or not decisions.share(row):
+        return "better than doing nothing" if row["against_none"] else ""
+    return f"removes {decisions.share(row)} of what doing nothing leaves"
+
+
+def _broken(found: Decisions, where: Place, row: dict) -> str:
+    gaps = found.of(where, row["method"])
+    said = [
+        f"{role} is {_loss(gaps[name])} that of retraining"
+        for name, role in decisions.ROLES.items()
+        if name in gaps and gaps[name]["broken"] == 1
+    ]
+    return ", ".join(said)
+
+
+def _loss(gap: dict) -> str:
+    if gap["scale"] == "log":
+        return f"{_number(gap)} times"
+    return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
+
+
+def _check(method: str, row: dict | None, own: dict | None) -> tuple[str, str]:
+    """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
+    known = decisions.distinguishable(row)
+    name = naming.method(method)
+    if known is None or own is None:
+        return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
+    text = f"{name}: {decisions.source(own)} {decisions.distance(own)}, {decisions.probability(row['p_holm'])}"
+    if method != "none":
+        if known:
+            return f"{text}: distinguishable from retraining, which it is", "bad"
+        shown = own["margin_far"] < own["inner_low"] and own["inner_high"] < own["margin_near"]
+        return (text, "good") if shown else (f"{text}: not shown, the interval is wider than the margin", "")
+    if known and own["distance"] > 0:
+        return text, "good"
+    why = "is not distinguishable from retraining" if not known else "lies on the far side of retraining"
+    return f"{text}: it {why}, so there is too little to find, or too few samples or models to find it", "bad"
+
+
+def _number(own: dict) -> str:
+    cell = decisions.size(own)
+    return interval(cell, max(decimals([cell]), 2))
+
+
+def _width(cell: Cell) -> float:
+    return cell.high - cell.low if cell.bounded else math.inf
+
+
+def _name(case: dict) -> str:
+    return naming.method(case["method"])

@@ -1,0 +1,128 @@
+"""Style of all figures: one colour per method, the same bytes for the same numbers."""
+
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import replacing
+from unlearning_audit.display import naming
+
+#: Colours that the page replaces by those of its light or dark theme; data keep their colours.
+INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
+
+#: Okabe and Ito's colours, then some of Tol's: distinguishable with colour-vision deficiencies, on white and black.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#aa4499", "#999933", "#44aa99", "#cc6677")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FORGET, HELDOUT = "#d55e00", "#0072b2"
+
+#: Width in inches of a figure in half a page, and in a whole one.
+HALF, WHOLE = 3.4, 7.0
+
+SETTINGS = {
+    "font.family": "DejaVu Sans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 5,
+    "axes.labelsize": 7.5,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7.5,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.unicode_minus": True,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unlearning-audit",
+    "path.simplify": True,
+}
+
+
+def start() -> None:
+    """Apply this style to matplotlib, overriding a user's settings."""
+    import matplotlib
+
+    matplotlib.rcdefaults()
+    matplotlib.rcParams.update(SETTINGS)
+
+
+def colours(methods: list[str]) -> dict[str, str]:
+    """Colour of every method of a study: references in ink, the others from the palette in study order."""
+    others = [name for name in methods if name not in naming.BASELINES]
+    found = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
+    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **found}
+
+
+def markers(methods: list[str]) -> dict[str, str]:
+    """Marker of every method, a second channel beside colour."""
+    others = [name for name in methods if name not in naming.BASELINES]
+    found = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(others)}
+    return {"none": "x", "retrain": "o", "retrain_control": "o", **found}
+
+
+def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True, width: float | None = None):
+    """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels."""
+    # Without pyplot, which takes longer to import than most figures to draw.
+    from matplotlib.figure import Figure
+
+    start()
+    across = min(count, columns)
+    down = -(-count // across)
+    width = width or (HALF if across <= 2 else WHOLE)
+    figure = Figure(figsize=(width, height * down), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False, sharey=share_y)
+    figure.get_layout_engine().set(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
+    axes = list(grid.flat)
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return figure, axes[:count]
+
+
+def absent(axis, row: float, why: str) -> None:
+    """Write in a method's row why it has no mark."""
+    axis.text(
+        0.02, row, why, transform=axis.get_yaxis_transform(), va="center", color=MUTED, size=6.5, style="italic",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
+    )  # fmt: skip
+
+
+def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions moved apart until no two are closer than ``gap``, in order and within [low, high] if they fit."""
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    blocks: list[list[float]] = []  # [sum of wished starts, members]
+    for rank, i in enumerate(order):
+        blocks.append([positions[i] - rank * gap, 1])
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
+            wished, members = blocks.pop()
+            blocks[-1] = [blocks[-1][0] + wished, blocks[-1][1] + members]
+    starts = [wished / members for wished, members in blocks for _ in range(int(members))]
+    top = high - (len(order) - 1) * gap
+    moved = [0.0] * len(positions)
+    for rank, i in enumerate(order):
+        moved[i] = min(max(starts[rank], low), max(top, low)) + rank * gap
+    return moved
+
+
+def save(figure, *, svg: str | Path, png: str | Path) -> None:
+    """Write both files without a date or a program's version."""
+    for path, kind, metadata in ((svg, "svg", {"Date": None, "Creator": None}), (png, "png", {"Software": None})):
+        with replacing(path) as part:
+            figure.savefig(part, format=kind, dpi=300, metadata=metadata)

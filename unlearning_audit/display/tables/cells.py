@@ -1,0 +1,108 @@
+"""Parts of all tables of metrics: which rows a column shows, the paper's number beside ours, column names."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.display import lookup, naming
+from unlearning_audit.display.lookup import Cell, Numbers
+from unlearning_audit.display.tables import published
+from unlearning_audit.display.tables.typeset import Entry, entry, number
+
+HELD = "∈: our 95 % interval holds the printed number; ∉: it does not"
+UNPRINTED = "the paper prints no number that belongs here"
+TONES = {True: ("∈", "good"), False: ("∉", "bad")}
+
+
+class Ask(NamedTuple):
+    """What a column shows: one metric, under one attack ("" = as `Numbers.cell` takes it), about what."""
+
+    metric: str
+    attack: str
+    where: lookup.Where
+
+
+Column = tuple[tuple[str, str], Ask]
+
+
+def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
+    """The columns of a table: each combination of the metrics, attacks and places (``where``) that it names.
+
+    Combinations without any number are left out; if none has one, the first is kept for its reason.
+    """
+    asks = [
+        Ask(metric, attack, place(where))
+        for metric, attack, where in itertools.product(*(listed(wish[name]) for name in ("metric", "attack", "where")))
+    ]
+    found: list[Column] = []
+    for where in lookup.places(numbers.cases):
+        cases = [case for case in numbers.cases if lookup.place(case) == where]
+        known = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
+        found += [(where, ask) for ask in known or asks[:1]]
+    return found
+
+
+def listed(wish: object) -> list:
+    """A field of a table that may be one or a list."""
+    return wish if isinstance(wish, list) else [wish]
+
+
+def place(where: dict) -> lookup.Where:
+    """The fields of a row as a table names them, as `Row.place` gives them."""
+    return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
+
+
+def reading(metrics: list[str]) -> str:
+    """How to read the metrics; each by its name where there are several."""
+    meanings = [naming.meaning(metric) for metric in metrics]
+    if len(meanings) == 1:
+        return meanings[0].reading
+    return " ".join(f"{meaning.shown}: {meaning.reading}" for meaning in meanings if meaning.reading)
+
+
+def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> tuple[list[Entry], dict]:
+    """The paper's number and ours minus theirs, as entries and for the record.
+
+    Whether our interval holds theirs is said by a sign, and by colour where both sides did the same.
+    """
+    shown = entry(found, known)
+    held, gap = published.inside(cell, found, known), cell.value - found.value
+    sign, tone = TONES.get(held, ("", ""))
+    text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
+    entries = [Entry(shown.text, (*shown.notes, *filter(None, [remark]))), Entry(text, tone="" if remark else tone)]
+    return entries, {"published": found.value, "difference": gap, "inside": "" if held is None else str(held).lower()}
+
+
+def told(ask: Ask, asks: list[Ask]) -> str:
+    """What distinguishes a column from the others of its table."""
+    shown = (naming.meaning(ask.metric).shown, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
+    differ = [len({one[i] for one in asks}) > 1 for i in range(len(ask))]
+    return ", ".join(text for text, own in zip(shown, differ, strict=True) if own and text)
+
+
+def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
+    """A column's name: the axis value, with whatever else tells it from its neighbours."""
+    axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
+    several = len({case["scenario"] for case in numbers.cases}) > 1
+    if axis == "scenario" or axis not in axes:
+        return lookup.label(where)
+    others = {name: value for name, value in axes.items() if name != axis}
+    parts = [where[0].replace("_", " ")] if several else []
+    parts += [f"{name} = {naming.value(value)}" for name, value in others.items()]
+    return ", ".join([*parts, naming.value(axes[axis])])
+
+
+def who(method: str, where: tuple[str, str]) -> dict:
+    return {"scenario": where[0], "setting": where[1], "method": method}
+
+
+def what(cell: Cell, ask: Ask) -> dict:
+    """The metric as asked for, and the number in full."""
+    about = dict(cell.where or ask.where)
+    values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}
+    return {"attack": cell.attack, "metric": ask.metric, **about, **values}
+
+
+def remarks(cell: Cell) -> str:
+    return "; ".join(filter(None, [lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note]))

@@ -1,0 +1,203 @@
+"""The cost ledger: the only output whose numbers change from run to run."""
+
+import csv
+import math
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import checked, read_json
+from unlearning_audit.display import lookup, naming
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
+
+COLUMNS = (
+    "stage", "node", "models", "seconds", "cpu_seconds", "unlearn_seconds", "peak_memory_mib", "device", "processor",
+    "seconds_of",
+)  # fmt: skip
+#: Share of the retraining time above which the competition rejects a method.
+LIMIT = 0.2
+SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it, whatever its score"
+MADE_BY_MODELS = ("train", "unlearn")
+
+
+def rows(nodes: list[dict]) -> list[dict]:
+    """One row of the ledger for each node (stage, node, spec): what its ``spec.json`` says it took."""
+    return [_row(node, read_json(node["spec"])) for node in nodes]
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``cost.csv``. Raises ArtifactError for a damaged file."""
+
+    def load() -> list[dict]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            kinds = {
+                "models": int,
+                "peak_memory_mib": int,
+                "seconds": float,
+                "cpu_seconds": float,
+                "unlearn_seconds": float,
+            }
+            return [{k: kinds.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+    return checked(path, load)
+
+
+def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """(scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
+    by_spec = {(row["stage"], row["node"]): row for row in ledger}
+    spent = {}
+    for case in cases:
+        made = [by_spec[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
+        models = sum(row["models"] for row in made)
+        spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in made) / max(models, 1)
+    found = {}
+    for (scenario, setting, method), seconds in spent.items():
+        retrain = spent.get((scenario, setting, "retrain"), math.nan)
+        found[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
+    return found
+
+
+def stages(ledger: list[dict]) -> dict[str, dict]:
+    """Jobs, models, seconds and largest peak memory of every stage, in pipeline order."""
+    found: dict[str, dict] = {}
+    for row in ledger:
+        one = found.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
+        one["jobs"] += 1
+        one["models"] += row["models"] if row["stage"] in MADE_BY_MODELS else 0
+        one["seconds"] += row["seconds"]
+        one["cpu_seconds"] += row["cpu_seconds"]
+        one["peak"] = max(one["peak"], row["peak_memory_mib"])
+    return found
+
+
+def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
+    """The cost of every stage, the time of every method next to that of retraining, and that of every metric."""
+    measured = _metrics(ledger, order["cases"])
+    return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
+
+
+def _stages(ledger: list[dict]) -> Sheet:
+    found = stages(ledger)
+    lines = [
+        Line(stage, _cells(one["jobs"], one["models"], one["seconds"], one["peak"])) for stage, one in found.items()
+    ]
+    whole = sum(one["seconds"] for one in found.values())
+    footer = (Line("all stages", _cells(len(ledger), None, whole, None)),)
+    heads = tuple(map(Head, ("jobs", "models", "time", "per model", "peak memory")))
+    reading = "Wall time of the jobs as measured when they ran."
+    records = tuple(_record(what=stage, **one) for stage, one in found.items())
+    return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
+
+
+def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
+    taken = ratios(ledger, cases)
+    scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
+    lines = []
+    for name in lookup.methods(cases):
+        # Along an axis, the mean over its values.
+        found = [[r for (s, _, m), (_, r) in taken.items() if (s, m) == (one, name)] for one in scenarios]
+        limited = name not in naming.BASELINES
+        means = [sum(some) / len(some) if some else None for some in found]
+        lines.append(Line(naming.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
+    own = [[t for (s, _, m), (t, _) in taken.items() if (s, m) == (one, "retrain")] for one in scenarios]
+    base = tuple(Entry(duration(sum(some) / len(some)) if some else "—") for some in own)
+    records = [
+        _record(
+            what="unlearn",
+            scenario=scenario,
+            setting=setting,
+            method=method,
+            per_model=seconds,
+            to_retrain=ratio,
+            over_limit="yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
+        )
+        for (scenario, setting, method), (seconds, ratio) in taken.items()
+    ]
+    return Sheet(
+        "cost-methods", "Time of unlearning relative to retraining",
+        "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
+        tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines),
+        (Line("retraining, per model", base),), tuple(records),
+    )  # fmt: skip
+
+
+def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
+    """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
+    settings of each scenario."""
+    nodes = {(row["stage"], row["node"]): row for row in ledger}
+    taken: dict[tuple[str, str], list[float]] = {}
+    for case in cases:
+        for stage, spec in case.get("judged", {}).items():
+            row = nodes[stage, Path(spec).parts[-2]]
+            parts = dict(part.split("=") for part in row["seconds_of"].split(";") if part)
+            known = {"attacks": row["seconds"]} if stage == "attack" else {k: float(v) for k, v in parts.items()}
+            for name, seconds in known.items():
+                taken.setdefault((name, case["scenario"]), []).append(seconds)
+    scenarios = list(dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in taken)))
+    names = sorted({name for name, _ in taken}, key=lambda name: (name != "attacks", name))
+    means = {key: sum(some) / len(some) for key, some in taken.items()}
+    lines = [
+        Line(
+            name.replace("_", " "),
+            tuple(Entry(duration(means[name, one]) if (name, one) in means else "") for one in scenarios),
+        )
+        for name in names
+    ]
+    records = [
+        _record(what="metric", metric=name, scenario=scenario, jobs=len(taken[name, scenario]), seconds=mean)
+        for (name, scenario), mean in means.items()
+    ]
+    return Sheet(
+        "cost-metrics", "Time of judging one method",
+        "Seconds of each metric for one method, a mean over methods; attacks: of all attacks together, which some "
+        "metrics read.", "metric", tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines), (),
+        tuple(records),
+    )  # fmt: skip
+
+
+def _record(**known: object) -> dict:
+    """One row of the table's csv; names that do not belong to it are empty."""
+    names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
+             "to_retrain", "over_limit", "metric")  # fmt: skip
+    return {name: known.get(name, "") for name in names}
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 0.21 s, 14 s, 3.5 min, 2.1 h."""
+    if math.isnan(seconds):
+        return "—"
+    for limit, unit, scale in ((10, "s", 1), (90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600)):
+        if seconds < limit:
+            value = seconds / scale
+            return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.2g} {unit}"
+    return "—"
+
+
+def _row(node: dict, spec: dict) -> dict:
+    """Missing entries of a spec from elsewhere count as nothing, except the stage and the node's name."""
+    seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
+    return {
+        "stage": node["stage"],
+        "node": node["node"],
+        "models": int(spec.get("models", 0)),
+        "seconds": float(seconds.get("function", 0.0)),
+        "cpu_seconds": float(seconds.get("process", 0.0)),
+        "unlearn_seconds": float(spec.get("unlearn_seconds", 0.0)),
+        "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
+        "device": str(machine.get("device", "")),
+        "processor": str(machine.get("processor", "")),
+        "seconds_of": ";".join(f"{name}={took}" for name, took in spec.get("seconds_of", {}).items()),
+    }
+
+
+def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> tuple[Entry, ...]:
+    per_model = duration(seconds / models) if models else ""
+    memory = "" if peak is None else f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
+    return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
+
+
+def _ratio(ratio: float | None, *, limited: bool) -> Entry:
+    if ratio is None:
+        return Entry("—", ("the scenario does not ask for this method",))
+    if math.isnan(ratio):
+        return Entry("—", ("the scenario does not retrain, so there is nothing to compare with",))
+    slow = limited and ratio > LIMIT
+    return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")

@@ -1,0 +1,189 @@
+"""The table that every study has: the deciding metric and the accuracies of each method."""
+
+import textwrap
+from dataclasses import replace
+
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.display.lookup import Cell, Numbers, missing
+from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import verdicts as sentenced
+from unlearning_audit.display.tables.typeset import BROKEN, FAILED, UNCHANGED, Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.plugins.declarations import Column
+from unlearning_audit.stats import decide
+
+READ = "Q: 1 = nothing left to find, 0 = all of it; retrain is the yardstick. Brackets: 95 % interval."
+ACCURACIES = "forget, heldout, retain, test: accuracy on samples to forget, never seen, kept, of the test part."
+WIDTH = 100
+NO_DECISIONS = Decisions()
+RECORD = ("value", "ci_low", "ci_high", "n")
+
+
+def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
+    """One table for each protocol of the study, since protocols give different numbers."""
+    judged, found = decisions.read(order.get("comparisons", [])), []
+    protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
+    for i, protocol in enumerate(protocols):
+        shown = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
+        title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
+        found.append(replace(shown, name="headline" if i == 0 else f"headline-{protocol}", title=title))
+    return found
+
+
+def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS, *, brief: bool = False) -> Sheet:
+    """One line for each method of each scenario, one column for each number that at least one of them has.
+
+    ``brief`` shows the interval of the first column only.
+    """
+    have = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
+    known = {metric for metric, _ in have}
+    paired = any(case["protocol"] == "swap" for case in cases) and "q" in known
+    chosen = [
+        (metric, column)
+        for metric, column in naming.columns()
+        if metric in known and ((metric, _about(column)) in have or not column.role) and not (paired and column.besides)
+    ]
+    found = {
+        (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in _order(cases)]
+        for metric, column in chosen
+    }
+    # Drop columns without any value; if no column has one, keep them for their reasons.
+    chosen = [column for column in chosen if not all(cell.empty for cell in found[column])] or chosen
+    table = [(case, [found[column][i] for column in chosen]) for i, case in enumerate(_order(cases))]
+    digits = [decimals(cells[i] for _, cells in table) for i in range(len(chosen))]
+    lines, records = [], []
+    for case, cells in table:
+        shown = [
+            _entry(cell, digits[i], bare=not column.interval or (brief and i > 0))
+            for i, (cell, (_, column)) in enumerate(zip(cells, chosen, strict=True))
+        ]
+        flags = _flags(numbers, case, judged)
+        lines.append(Line(naming.method(case["method"]), tuple(shown), flags, lookup.label(lookup.place(case))))
+        records += [_record(case, cell, *which) for cell, which in zip(cells, chosen, strict=True)]
+    heads = tuple(Head(column.head, column.group) for _, column in chosen)
+    reading = how_to_read(chosen[0][0]) if chosen else ""
+    return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
+
+
+def along(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
+    """One scenario along its axes: the number that speaks for its protocol, methods by axis settings."""
+    places, methods = lookup.places(cases), lookup.methods(cases)
+    found = {(w, m): numbers.primary(c) for w in places for m in methods if (c := lookup.at(cases, w, m))}
+    metric = next((name for name, _ in found.values() if name), "")
+    digits = decimals(cell for _, cell in found.values())
+    lines = []
+    for name in methods:
+        shown = [found.get((where, name), ("", missing("")))[1] for where in places]
+        flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c, judged))
+        lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in shown), tuple(flags)))
+    name = naming.meaning(metric).shown if metric else "no number"
+    title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
+    axes = list(cases[0]["axes"])
+    if len(axes) == 1:
+        title, labels = (
+            f"{title} at {axes[0]} =",
+            [naming.value(lookup.at(cases, where, methods[0])["axes"][axes[0]]) for where in places],
+        )
+    else:
+        labels = [naming.setting(setting) for _, setting in places]
+    return Sheet(cases[0]["scenario"], title, "", title, tuple(map(Head, labels)), tuple(lines))
+
+
+def text(numbers: Numbers, order: dict, width: int = WIDTH) -> str:
+    """The headline for a terminal: verdicts, then numbers; scenarios in full, those with axes by one number. No line
+    exceeds ``width``."""
+    judged = decisions.read(order.get("comparisons", []))
+    spoken = dict.fromkeys(numbers.primary(case)[0] for case in numbers.cases)
+    lines = [line for metric in spoken if metric for line in textwrap.wrap(how_to_read(metric), width)]
+    blocks = [
+        order["title"],
+        *_verdicts(numbers, judged, width),
+        "\n".join([*lines, *textwrap.wrap(ACCURACIES, width)]),
+    ]
+    for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
+        cases = [case for case in numbers.cases if case["scenario"] == scenario]
+        varied = len(lookup.places(cases)) > 1
+        block = along(numbers, cases, judged) if varied else sheet(numbers, cases, judged, brief=True)
+        if not varied:
+            block = replace(
+                block, corner=lookup.label(lookup.place(cases[0])), lines=tuple(map(_unsectioned, block.lines))
+            )
+        blocks.append(_fitting(block, width))
+    return "\n\n".join(block.strip("\n") for block in blocks) + "\n"
+
+
+def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
+    """The verdicts of each scenario, with a line on how to read them."""
+    blocks = []
+    for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
+        every = lookup.places([case for case in numbers.cases if case["scenario"] == scenario])
+        places = [where for where in every if where in judged.verdicts]
+        if places:
+            block = sentenced.brief(judged, *places) if len(every) == 1 else sentenced.along(judged, places)
+            blocks.append(_fitting(block, width))
+    return ["\n".join(textwrap.wrap(sentenced.BRIEFLY, width)), *blocks] if blocks else []
+
+
+def how_to_read(metric: str) -> str:
+    """One line that says what the extremes of a metric mean."""
+    known = naming.meaning(metric)
+    return READ if metric == "q" else f"{known.shown}: {known.reading}" if known.reading else ""
+
+
+def _fitting(block: Sheet, width: int) -> str:
+    """The block as text; where it is too wide, intervals are left away, then columns from the right."""
+    for shown in (block, _bare(block), *(_first(_bare(block), n) for n in range(len(block.heads) - 1, 0, -1))):
+        text = formats.plain(shown, width)
+        if max(map(len, text.splitlines())) <= width:
+            return text
+    return "\n".join(line[:width] for line in text.splitlines())
+
+
+def _bare(block: Sheet) -> Sheet:
+    def bare(line: Line) -> Line:
+        return replace(line, cells=tuple(replace(cell, text=cell.text.split(" [")[0]) for cell in line.cells))
+
+    return replace(block, lines=tuple(map(bare, block.lines)))
+
+
+def _first(block: Sheet, count: int) -> Sheet:
+    """The first columns, and dots for the rest."""
+    lines = tuple(replace(line, cells=(*line.cells[:count], Entry("…"))) for line in block.lines)
+    return replace(block, heads=(*block.heads[:count], Head("…")), lines=lines)
+
+
+def _unsectioned(line: Line) -> Line:
+    return replace(line, section="")
+
+
+def _order(cases: list[dict]) -> list[dict]:
+    """Scenario by scenario, none first and the retrained last."""
+    found = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
+    return [case for case in found if case]
+
+
+def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
+    """As in other tables, but flags are explained once, at the method's name."""
+    shown = entry(cell, places, bare=bare)
+    return Entry(shown.text, () if cell.flag else shown.notes, shown.tone)
+
+
+def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
+    if failure := numbers.failure(case):
+        return FAILED, failure
+    if numbers.unchanged(case):
+        return (UNCHANGED,)
+    row = judged.verdict(lookup.place(case), case["method"])
+    return (BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
+
+
+def _about(column: Column) -> lookup.Where:
+    return (("role", column.role),) if column.role else ()
+
+
+def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
+    who = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
+    about = dict(cell.where or _about(column))
+    values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
+    note = "; ".join(filter(None, (lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
+    return {**who, "attack": cell.attack, "metric": metric, **about, **values, "note": note}

@@ -1,0 +1,156 @@
+"""Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
+
+import csv
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import checked
+from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
+from unlearning_audit.display.lookup import Cell, label, missing
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+
+COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
+#: Heads that would be wider than what stands below them.
+SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ over sizes"}
+READING = (
+    "Grounding: what retraining reads minus what perfect unlearning would; its interval should hold 0. Separation: "
+    "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
+    "share of the pairs of methods that are told apart. Agreement: Kendall's τ between the rankings of methods for "
+    "other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
+    "theory says. Models: how many must be trained, unlearned and retrained to judge one method."
+)
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``meta.csv`` as `meta.evaluate` gave them. Raises ArtifactError for a damaged file."""
+
+    def load() -> list[dict]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            numbers = {"value", "ci_low", "ci_high"}
+            found = [
+                {k: float(v or "nan") if k in numbers else v for k, v in row.items()} for row in csv.DictReader(file)
+            ]
+            return [{**row, "n": int(row["n"])} for row in found]
+
+    return checked(path, load)
+
+
+def metrics(rows: list[dict]) -> list[str]:
+    """Every metric, most properties on common models first, then as their files place them."""
+    names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
+    return sorted(names, key=apart.__contains__)
+
+
+def elsewhere(rows: list[dict]) -> list[str]:
+    """Metrics whose power (or other properties) is read on other models than the others'."""
+    spoken, found = overview(rows), []
+    main = {what: common(rows, what) for _, what in spoken}
+    for name in dict.fromkeys(metric for metric, _ in spoken):
+        own = [what for metric, what in spoken if metric == name]
+        if all(spoken[name, what]["scenario"] != main[what] for what in own):
+            found.append(name)
+    return found
+
+
+def sheets(rows: list[dict]) -> list[Sheet]:
+    """The table over all scenarios, and where there are several, that of each scenario by itself."""
+    scenarios = {row["scenario"] for row in rows}
+    between = [row for row in rows if row["property"].startswith(WITH)]
+    return [
+        _whole(rows),
+        *([_between(between)] if between else []),
+        *([_by_scenario(rows)] if len(scenarios) > 1 else []),
+    ]
+
+
+def _between(rows: list[dict]) -> Sheet:
+    """A line and a column for each metric: whether they rank methods alike. Intervals are in the csv."""
+    names = list(dict.fromkeys(row["metric"] for row in rows))
+    cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
+    lines = [
+        Line(one, tuple(_alone(cells.get((one, other))) if one != other else Entry("·") for other in names))
+        for one in names
+    ]
+    scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
+    reading = (
+        f"Kendall's τ between the rankings of up to {count} methods by every two metrics, on the same models, those "
+        f"of scenario {scenario}: 1 = the same ranking, 0 = unrelated, −1 = reversed."
+    )
+    return Sheet(
+        "meta-between", "Do metrics rank methods alike?", reading, "metric", tuple(map(Head, names)), tuple(lines)
+    )
+
+
+def _alone(cell: Cell | None) -> Entry:
+    return Entry("") if cell is None else entry(cell, 2, bare=True)
+
+
+def _whole(rows: list[dict]) -> Sheet:
+    """A line for each metric; what is read on other models than those of its column says so."""
+    spoken = overview(rows)
+    shown = [what for what in PROPERTIES if any(what == other for _, other in spoken)]
+    cells = {key: _cell(row) for key, row in spoken.items()}
+    places = {what: _places(what, [c for (_, other), c in cells.items() if other == what]) for what in shown}
+    main = {what: common(rows, what) for what in shown}
+    far, lines = elsewhere(rows), []
+    for name in metrics(rows):
+        entries = []
+        for what in shown:
+            row = spoken.get((name, what))
+            beside = row and row["scenario"] != main[what] and name not in far and what != "models"
+            entries.append(_entry(cells.get((name, what)), places[what], row, _on(row["scenario"]) if beside else ""))
+        notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in far else ()
+        lines.append(Line(name, tuple(entries), notes))
+    heads = tuple(
+        Head(SHORT.get(what, what), "" if what == "models" else f"scenario {_name(main[what])}") for what in shown
+    )
+    records = tuple({name: row[name] for name in COLUMNS} for row in rows)
+    return Sheet("meta", "What each metric is worth", READING, "metric", heads, tuple(lines), (), records)
+
+
+def _by_scenario(rows: list[dict]) -> Sheet:
+    """A section for each scenario; a property that it does not show is left blank."""
+    found: dict[tuple[str, str], dict[str, dict]] = {}
+    for row in rows:
+        if row["property"] in PROPERTIES:
+            found.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
+    shown = [what for what in PROPERTIES if any(what in own for own in found.values())]
+    places = {what: _places(what, [_cell(own[what]) for own in found.values() if what in own]) for what in shown}
+    lines = []
+    for (scenario, metric), own in found.items():
+        cells = [_entry(_cell(own[what]) if what in own else None, places[what], own.get(what)) for what in shown]
+        lines.append(Line(metric, tuple(cells), section=_name(scenario)))
+    order = list(dict.fromkeys(line.section for line in lines))
+    lines.sort(key=lambda line: order.index(line.section))
+    return Sheet(
+        "meta-scenarios",
+        "The same, scenario by scenario",
+        "",
+        "metric",
+        tuple(Head(SHORT.get(what, what)) for what in shown),
+        tuple(lines),
+    )
+
+
+def _cell(row: dict) -> Cell:
+    counted = row["property"] == "models"
+    return Cell(row["value"], *(() if counted else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
+
+
+def _places(what: str, cells: list[Cell]) -> int:
+    return 0 if what == "models" else decimals(cells, least=2)
+
+
+def _entry(cell: Cell | None, places: int, row: dict | None, more: str = "") -> Entry:
+    if cell is None:
+        return Entry("")
+    # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
+    shown = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
+    return Entry(shown.text, (*shown.notes, *filter(None, [more])), verdict(row))
+
+
+def _name(scenario: str) -> str:
+    return label((scenario, ""))
+
+
+def _on(scenario: str) -> str:
+    return f"on other models, those of scenario {_name(scenario)}"

@@ -1,0 +1,168 @@
+"""The papers' printed numbers beside ours: matching, difference, and whether our interval holds them."""
+
+import csv
+import math
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import checked
+from unlearning_audit.display.lookup import Cell, missing
+
+#: Our metric, or metric, role and target → what the printed numbers call it.
+NAMES = {
+    "q": "unlearning_quality",
+    "mia_score": "mia_score",
+    "ic_score": "ic_score",
+    "highly_memorized_in_a_model": "highly_memorized",
+    "less_memorized_in_a_model": "less_memorized",
+    ("accuracy", "forget", ""): "forget_accuracy",
+    ("accuracy", "retain", ""): "retain_accuracy",
+    ("accuracy", "test", ""): "test_accuracy",
+    ("accuracy", "retain", "vulnerable"): "retain_accuracy_on_vulnerable",
+    ("accuracy_sd", "forget", ""): "forget_accuracy_sd",
+    ("accuracy_sd", "retain", ""): "retain_accuracy_sd",
+    ("accuracy_sd", "test", ""): "test_accuracy_sd",
+    ("accuracy_gap", "forget", ""): "forget_accuracy_gap",
+}
+
+#: Our model → what it is called in print, with its depth where a family of networks has one name here.
+MODELS = {"swin_s": "swin_small", "resnet_cifar": "resnet{depth}"}
+
+#: Facts that define what a number is; these must agree, others are only remarked.
+DEFINING = ("forget", "target", "attack", "variant")
+
+#: Printed as sizes, whatever their sign.
+UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
+COLUMNS = ("source", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
+
+
+def read(path: str | Path, wanted: str) -> list[dict]:
+    """Rows of one printed table; ``wanted`` is "paper/table", the paper by the start of its source.
+
+    Raises ArtifactError for a damaged file and ValueError if the file has no such table.
+    """
+
+    def load() -> list[dict]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return [
+                {name: row[name] for name in COLUMNS} | {"value": float(row["value"])} for row in csv.DictReader(file)
+            ]
+
+    rows = checked(path, load)
+    paper, _, table = wanted.partition("/")
+    found = [row for row in rows if row["source"].split("_")[0] == paper and row["table"] == table]
+    if not found:
+        known = sorted({f"{row['source'].split('_')[0]}/{row['table']}" for row in rows})
+        raise ValueError(f"published: {wanted!r} is none of the printed tables known here: {', '.join(known)}")
+    return found
+
+
+def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
+    """The printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
+
+    ``rows`` of one printed table. Metric, method, what is forgotten and asked, and the values of the study's own axes
+    must agree; of the rest (data, model, other settings) the printed number that agrees in most is taken, and the
+    remark names what differs. The cell is empty, with the reason, where nothing fits or several numbers fit equally
+    well.
+    """
+    found, remark = fitting(rows, case, cell)
+    if isinstance(found, str):
+        return missing(found), ""
+    if note := UNSIGNED.get(found["metric"]):
+        return Cell(math.copysign(found["value"], cell.value)), "; ".join(filter(None, (note, remark)))
+    return Cell(found["value"]), "; ".join(filter(None, (found.get("note", ""), remark)))
+
+
+def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
+    """The printed row and the remark of `beside`, or why there is none."""
+    metric = _name(case, cell)
+    rows = [row for row in rows if row["metric"] == metric]
+    if not rows:
+        return "the paper's table has no such metric", ""
+    # Models before unlearning have two names in print; numbers without a method are theirs too.
+    # What is printed of methods taken together stands beside each that unlearns.
+    names = {case["plugin"], case["method"]} | (
+        {"original", ""} if case["plugin"] == "none" else set() if case["plugin"] == "retrain" else {"any"}
+    )
+    rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
+    if not rows:
+        return "the paper prints no number for this method", ""
+    ours = _ours(case, cell)
+    must = {name: ours[name] for name in (*case["axes"], *DEFINING) if name in ours}
+    along = {name: value for name, value in must.items() if any(name in _settings(row) for row in rows)}
+    rows = [row for row in rows if all(_same(_settings(row).get(k), v) for k, v in along.items())]
+    if not rows:
+        return "the paper prints no number at " + " and ".join(f"{k} = {v}" for k, v in along.items()), ""
+    unlike = [(_differences(row, ours), row) for row in rows]
+    least = min(len(found) for found, _ in unlike)
+    best = [(found, row) for found, row in unlike if len(found) == least]
+    if len({row["value"] for _, row in best}) > 1:
+        return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for _, row in best})), ""
+    found, row = best[0]
+    return row, _remark(found)
+
+
+def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
+    """Whether our interval holds the number printed with ``places`` decimals; None where one is missing."""
+    if cell.empty or printed.empty or not cell.bounded:
+        return None
+    # The printed number stands for all that round to it.
+    half = 0.5 * 10.0**-places
+    return cell.low - half <= printed.value <= cell.high + half
+
+
+def places(rows: list[dict], case: dict, cell: Cell) -> int:
+    """With how many decimals, at most, ``rows`` print what ``cell`` measures in ``case``."""
+    values = [row["value"] for row in rows if row["metric"] == _name(case, cell)]
+    return max((len(f"{v:.10f}".rstrip("0").partition(".")[2]) for v in values if math.isfinite(v)), default=0)
+
+
+def _name(case: dict, cell: Cell) -> str:
+    if cell.metric == "q_sd":
+        return f"std_unlearning_quality_{'random_splits' if case['protocol'] == 'random_splits' else 'swap'}"
+    about = dict(cell.where)
+    exact = cell.metric, about.get("role", ""), about.get("target", "")
+    return NAMES.get(exact, NAMES.get(cell.metric, cell.metric))
+
+
+def _settings(row: dict) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in row["setting"].split(";") if part)
+
+
+def _ours(case: dict, cell: Cell) -> dict[str, object]:
+    """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
+
+    RULI forgets one set of samples and may ask about a part of it (``target``); it counts shadow models.
+    """
+    facts = case["facts"] | case["axes"] | ({"attack": cell.attack} if cell.attack else {})
+    facts["model"] = MODELS.get(facts["model"], facts["model"]).format(**facts)
+    if cell.metric == "blind_accuracy":
+        facts["features"] = "principal components of pixels"
+    if "target_set" in facts:
+        facts["forget"] = facts["target_set"].replace("_and_", "+")
+        facts["target"] = dict(cell.where).get("target", facts["forget"])
+        facts["shadows"] = 3 * facts["shadow_blocks"]
+    if case["protocol"] == "lira_selection":
+        facts["shadows"] = 2 * facts["pairs"]
+    return facts
+
+
+def _differences(row: dict, ours: dict[str, object]) -> list[tuple[str, str]]:
+    """In what the printed experiment differs from ours, as far as both sides say: (theirs, ours) in words."""
+    # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
+    pairs = [(row[name], ours[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{ours[name]}_")]
+    pairs += [(value, ours[name], f"{name} = ") for name, value in _settings(row).items() if name in ours]
+    return [(f"{name}{theirs}", f"{name}{own}") for theirs, own, name in pairs if theirs and not _same(theirs, own)]
+
+
+def _remark(differences: list[tuple[str, str]]) -> str:
+    if not differences:
+        return ""
+    theirs, ours = (", ".join(side) for side in zip(*differences, strict=True))
+    return f"printed for {theirs}; measured here for {ours}"
+
+
+def _same(one: object, other: object) -> bool:
+    try:
+        return math.isclose(float(one), float(other), rel_tol=1e-9)
+    except (TypeError, ValueError):
+        return str(one) == str(other)

@@ -1,0 +1,71 @@
+"""Kendall's τ between the rankings of methods at every two places: does one ranking hold at all of them?
+
+Methods that unlearn nothing or start over are left out, since every sound metric puts them at its ends.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.display import lookup, naming
+from unlearning_audit.display.lookup import Cell, Numbers, missing
+from unlearning_audit.display.tables import cells
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+
+READING = (
+    "Kendall's τ between the rankings of methods, without none and retraining, at two places: 1 is the same order, "
+    "0 no agreement, −1 the reverse. Its interval covers the choice of methods, not the error of their numbers."
+)
+
+Place = tuple[str, str]
+
+
+class Ranking(NamedTuple):
+    """The values of methods at one place, the better the higher."""
+
+    where: Place
+    values: dict[str, float]
+
+
+def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
+    """How a metric ranks the methods at a place; those without a number are left out."""
+    sign = -1.0 if naming.meaning(metric).better == "lower" else 1.0
+    some = [one for one in numbers.cases if lookup.place(one) == where and one["plugin"] not in naming.BASELINES]
+    found = {one["method"]: numbers.cell(one, metric, attack, place) for one in some}
+    return Ranking(where, {name: sign * cell.value for name, cell in found.items() if not cell.empty})
+
+
+def agreement(one: Ranking, other: Ranking) -> Cell:
+    """Kendall's τ-b over the methods that both rank."""
+    shared = [name for name in one.values if name in other.values]
+    if len(shared) < 2:
+        return missing("fewer than two methods have a number at both places")
+    x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (one, other))
+    found = stats.kendall(x=x, y=y)
+    return Cell(found.value, found.low, found.high, found.n, found.note)
+
+
+def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
+    """The sheet of an entry of a study's ``tables`` with the layout rankings; its metric is one alone."""
+    wish = order["table"]
+    ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
+    ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]
+    names = [cells.place_name(numbers, wish["columns"], ranking.where) for ranking in ranked]
+    found = {(i, j): agreement(one, other) for i, one in enumerate(ranked) for j, other in enumerate(ranked[:i])}
+    digits = decimals(found.values())
+    lines, records = [], []
+    for i, (one, name) in enumerate(zip(ranked, names, strict=True)):
+        line = []
+        for j, other in enumerate(ranked):
+            cell = found.get((max(i, j), min(i, j)))
+            line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
+            if j < i:
+                beside = {"other_scenario": other.where[0], "other_setting": other.where[1]}
+                number = {**cells.what(cell, ask), "note": cell.note}
+                records.append({"scenario": one.where[0], "setting": one.where[1], **beside, **number})
+        lines.append(Line(name, tuple(line)))
+    reading = f"{READING} Ranked by {naming.meaning(ask.metric).shown}."
+    axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
+    heads = tuple(Head(name) for name in names)
+    return Sheet(order["name"], wish["title"], reading, axis, heads, tuple(lines), records=tuple(records))

@@ -1,0 +1,85 @@
+"""What a study will be able to find, before it is run: foretold from comparisons on record, beside what it takes."""
+
+import math
+from pathlib import Path
+
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons import planning
+from unlearning_audit.display import decisions, lookup
+from unlearning_audit.display.decisions import Decisions
+from unlearning_audit.display.tables import verdicts
+from unlearning_audit.display.tables.cost import duration
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
+from unlearning_audit.stats import decide
+from unlearning_audit.workflow import pilots
+from unlearning_audit.workflow.nodes import ROOT
+
+READING = (
+    "Half-width of the interval of a distance from retraining, and the least distance that will be found with power "
+    "0.8; equivalence can be shown only below the margin. Foretold by the largest comparison on record of the same "
+    "data, model, recipe and protocol; time of the models that are compared."
+)
+HEADS = ("metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
+UNKNOWN = "nothing on record: run it with few pairs first"
+#: A comparison that is done has its own numbers.
+DONE = "done"
+
+
+def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> Sheet:
+    """A line for each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and ``rows`` of
+    the forecast."""
+    planned, known = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
+    spent, lines = seconds(order, rows), []
+    for one in order:
+        where = one["scenario"], one["setting"]
+        name, took = lookup.label(where), duration(spent[where])
+        own = planned.get(Path(one["resolution"]).parent.name)
+        pilot = own and pilots.pilot(own, known)
+        if pilot is None:
+            if own:
+                lines.append(Line(name, tuple(map(Entry, ("", "", "", "", "", "", took, UNKNOWN)))))
+            continue
+        folder = Path(root, "comparisons", pilot.node)
+        deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
+        said = DONE if pilot.node == own.node else f"{pilot.blocks} × {pilot.models} models"
+        plans = files.read(folder / "resolution.csv", files.RESOLUTION)
+        for metric in sorted(deciding):
+            some = [row for row in plans if row["metric"] == metric]
+            some = [row for row in some if row["method"] == verdicts.spokesman(some)]
+            pairs, models = own.times(pilot, some[0]["unit"])
+            row = planning.foretold(some, pairs=pairs, models=models)
+            cells = (
+                decisions.label(metric), f"{row['units']:g} {row['unit']}", f"{row['models']:g}",
+                number(row["half_width"], 3), number(row["least_distance"], 3), number(row["margin"], 2), took, said,
+            )  # fmt: skip
+            lines.append(Line(name, tuple(map(Entry, cells))))
+    return Sheet(
+        "telling",
+        "What the study will be able to distinguish",
+        READING,
+        "scenario",
+        tuple(map(Head, HEADS)),
+        tuple(lines),
+    )
+
+
+def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
+    """What would decide on every method that is inconclusive where comparisons are done, and what it takes."""
+    done = [one for one in order if Path(one["verdicts"]).exists()]
+    found: Decisions = decisions.read(done, rows)
+    return [
+        f"{lookup.label(where)}, {method}: {verdicts.why(found, where, method, row)}"
+        for where, lines in found.verdicts.items()
+        for method, row in lines.items()
+        if row["verdict"] == decide.INCONCLUSIVE
+    ]
+
+
+def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]:
+    """Seconds of all models of every comparison; NaN where there are none."""
+    took = {(row["stage"], row["node"]): row["seconds"] for row in rows}
+    found = {}
+    for one in order:
+        jobs = dict.fromkeys(tuple(node) for nodes in one["made"].values() for node in nodes)
+        found[one["scenario"], one["setting"]] = sum(took[job] for job in jobs) if jobs else math.nan
+    return found

@@ -1,0 +1,148 @@
+"""Tables independent of format: two-level heads, sections of lines, cells with footnotes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from unlearning_audit.display import naming
+from unlearning_audit.display.lookup import Cell
+
+FAILED = "‡"
+UNCHANGED = "†"
+BROKEN = "§"
+
+#: Instead of a number of decimals: two significant digits of each value.
+SIGNIFICANT = -2
+FLAGS = {
+    FAILED: "failed: the method raised an error or diverged, so there is nothing to measure.",
+    UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
+    BROKEN: "broken: accuracy is at least 10 points below that of retraining, or perplexity a quarter above it, so it "
+    "forgot by breaking the model.",
+}
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column's title, the title it shares with its neighbours, and its footnotes."""
+
+    label: str
+    group: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one cell: text, its footnotes (sentences or flags), and "good", "bad" or no tone."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: its label, the label's footnotes, its cells, and the section it belongs to."""
+
+    label: str
+    cells: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+    section: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A whole table. ``records`` are its numbers in full, one mapping each, for the csv."""
+
+    name: str
+    title: str
+    reading: str
+    corner: str
+    heads: tuple[Head, ...]
+    lines: tuple[Line, ...]
+    footer: tuple[Line, ...] = ()
+    records: tuple[dict, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def footnotes(self) -> dict[str, str]:
+        """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
+        seen = dict.fromkeys(
+            note
+            for part in (*self.heads, *(p for line in (*self.lines, *self.footer) for p in (line, *line.cells)))
+            for note in part.notes
+        )
+        sentences = [note for note in seen if note not in FLAGS]
+        flags = {flag: flag for flag in FLAGS if flag in seen}
+        return flags | {note: _letters(i) for i, note in enumerate(sentences)}
+
+    def explained(self) -> list[tuple[str, str]]:
+        """(marker, sentence) of every footnote."""
+        return [(marker, FLAGS.get(note, note)) for note, marker in self.footnotes.items()]
+
+    def marks(self, notes: Iterable[str]) -> list[str]:
+        """The markers of some footnotes."""
+        return [self.footnotes[note] for note in notes]
+
+    def sections(self) -> list[tuple[str, list[Line]]]:
+        """Lines by section, in order."""
+        grouped: dict[str, list[Line]] = {}
+        for line in self.lines:
+            grouped.setdefault(line.section, []).append(line)
+        return list(grouped.items())
+
+
+def decimals(cells: Iterable[Cell], least: int = 2) -> int:
+    """Decimals at which intervals of these cells show one to two digits of their width: 0 to 4; `SIGNIFICANT` for
+    metrics that span orders of magnitude. ``least``: at least so many for values below 10."""
+    cells = [cell for cell in cells if not cell.empty and math.isfinite(cell.value)]
+    if any(naming.meaning(cell.metric).logarithmic for cell in cells):
+        return SIGNIFICANT
+    size = max((abs(cell.value) for cell in cells), default=0.0)
+    floor = least if size < 10 else 1 if size < 100 else 0
+    widths = sorted(c.high - c.low for c in cells if c.bounded and math.isfinite(c.high - c.low) and c.high > c.low)
+    if not widths:
+        return floor
+    return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
+
+
+def finer(own: int, other: int) -> int:
+    """The larger of two numbers of decimals; `SIGNIFICANT` stays what it is."""
+    return own if own == SIGNIFICANT else max(own, other)
+
+
+def number(value: float, places: int) -> str:
+    """A number with a true minus sign, ∞ for infinity, and powers of ten where digits would not fit.
+
+    With a fixed number of decimals, smaller values are shown as 0.
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) >= 1e5 or (places == SIGNIFICANT and 0 < abs(value) < 1e-4):
+        return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
+    if places == SIGNIFICANT:
+        places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
+    text = f"{value:.{places}f}"
+    return text.replace("-", "" if float(text) == 0 else "−")
+
+
+def interval(cell: Cell, places: int) -> str:
+    """A number and its interval: "0.94 [0.91, 0.97]"."""
+    if cell.empty:
+        return "failed" if cell.flag == "failed" else "—"
+    if not cell.bounded:
+        return number(cell.value, places)
+    return f"{number(cell.value, places)} [{number(cell.low, places)}, {number(cell.high, places)}]"
+
+
+def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
+    """A cell as it is shown; ``bare`` leaves the interval away. Whatever is empty or flagged carries why."""
+    notes = (cell.note,) if cell.empty and cell.note else ()
+    if cell.flag == "unchanged" and not cell.empty:
+        notes = (UNCHANGED,)
+    text = interval(Cell(cell.value, flag=cell.flag) if bare else cell, places)
+    return Entry(text, notes, "bad" if cell.flag == "failed" else "")
+
+
+def _letters(index: int) -> str:
+    """a, b, … z, aa, ab, …"""
+    return (_letters(index // 26 - 1) if index >= 26 else "") + chr(ord("a") + index % 26)

@@ -1,0 +1,181 @@
+"""The verdicts on a study's methods, the ranks that they may have, and what the study can tell."""
+
+import math
+
+from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.display import decisions, lookup, naming
+from unlearning_audit.display.decisions import Decisions, Place
+from unlearning_audit.display.tables.cost import duration
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, interval, number
+from unlearning_audit.stats import decide
+
+READING = (
+    "Distinguishable: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. "
+    "Equivalent: every deciding distance, and the accuracies, lie within the margin. Closed: the share that "
+    "a method removes of what doing nothing leaves. By: the metric, or the attack, that finds it. Gaps: accuracy "
+    "below retraining, or perplexity as its multiple."
+)
+RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
+RESOLUTION = (
+    "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
+    "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
+)
+HEADS = ("verdict", "closed", "distance", "by")
+BRIEFLY = (
+    "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
+    "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
+    "Gap: test accuracy below it."
+)
+
+
+def key(where: Place, study: str) -> dict:
+    """The columns that say whose a line is."""
+    return {"study": study, "scenario": where[0], "setting": where[1]}
+
+
+def verdicts(found: Decisions, study: str) -> Sheet:
+    """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
+    lines, records = [], []
+    for where, rows in found.verdicts.items():
+        for method in _ordered(rows):
+            row = rows[method]
+            lines.append(_line(found, where, method, row))
+            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
+    heads = (*HEADS, "p", "against none", "retain gap", "test gap")
+    return Sheet("verdicts", "Verdicts", READING, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
+
+
+def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
+    shown, own = found.shown(where, method), found.of(where, method)
+    far, note = shown is None, why(found, where, method, row)
+    p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
+    cells = (
+        Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
+        Entry("" if method in naming.BASELINES else decisions.share(row)),
+        _distance(shown),
+        Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
+        Entry(p.removeprefix("p ").removeprefix("= ")),
+        Entry("" if method in naming.BASELINES else row["against_none"]),
+        *(_gap(own, role) for role in ("retain", "test")),
+    )  # fmt: skip
+    return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
+
+
+def why(found: Decisions, where: Place, method: str, row: dict) -> str:
+    """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
+    if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
+        return ""
+    needs = [
+        need
+        for need in found.resolution.get(where, [])
+        if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
+    ]
+    hours = [found.hours(where, method, need) for need in needs]
+    least = min((one for one in hours if not math.isnan(one)), default=math.nan)
+    note = row["note"]
+    # Also one of which this method has no number.
+    for metric in sorted({one["metric"] for one in found.distances.get(where, [])}, key=len, reverse=True):
+        note = note.replace(metric, decisions.label(metric))
+    return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
+
+
+def _distance(shown: dict | None) -> Entry:
+    if shown is None:
+        return Entry("—")
+    size = decisions.size(shown)
+    factor = "" if shown["scale"] == "difference" else "× "
+    text = factor + interval(size, max(decimals([size]), 2))
+    return Entry(text, (shown["note"],) if shown["note"] else ())
+
+
+def _gap(own: dict[str, dict], role: str) -> Entry:
+    return Entry(next((decisions.lost(own[name]) for name in decisions.ROLES if name in own and role in name), ""))
+
+
+def brief(found: Decisions, where: Place) -> Sheet:
+    """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells."""
+    rows, lines = found.verdicts[where], []
+    for method in _ordered(rows):
+        whole = _line(found, where, method, rows[method], section=False)
+        word, share, distance, by, _, _, _, test = whole.cells
+        bare = word.text, share.text.split(" [")[0], distance.text, by.text, test.text
+        lines.append(Line(whole.label, tuple(map(Entry, bare))))
+    heads = tuple(map(Head, (*HEADS, "gap")))
+    return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
+
+
+def along(found: Decisions, places: list[Place]) -> Sheet:
+    """The verdicts of one scenario along its axes: a class, and the share closed, for each setting."""
+    methods = list(dict.fromkeys(method for where in places for method in _ordered(found.verdicts[where])))
+    lines = []
+    for method in methods:
+        cells = []
+        for where in places:
+            row = found.verdict(where, method)
+            share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
+            cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
+        lines.append(Line(naming.method(method), tuple(cells)))
+    heads = tuple(Head(naming.setting(setting)) for _, setting in places)
+    return Sheet("verdicts", "", "", places[0][0].replace("_", " "), heads, tuple(lines))
+
+
+def ranks(found: Decisions, study: str) -> Sheet:
+    """A line for each method and deciding metric, a section for each scenario."""
+    lines, records = [], []
+    for where, rows in found.ranks.items():
+        for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
+            best, worst = int(row["best"]), int(row["worst"])
+            rank = str(best) if best == worst else f"{best}–{worst}"
+            cells = Entry(f"{rank} of {row['methods']:g}"), Entry(decisions.label(row["metric"]))
+            lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
+        records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
+    heads = Head("rank"), Head("by")
+    return Sheet("ranks", "Ranks with confidence", RANKS, "method", heads, tuple(lines), (), tuple(records))
+
+
+def resolution(found: Decisions, study: str) -> Sheet:
+    """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
+    lines, records = [], []
+    for where, rows in found.resolution.items():
+        deciding = {row["metric"] for row in found.distances[where] if row["deciding"]}
+        records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
+        for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
+            own = [row for row in rows if row["metric"] == metric]
+            method = spokesman(own)
+            plans = {(row["what"], row["times"]): row for row in own if row["method"] == method}
+            today = plans["today", 1.0]
+            cells = [
+                Entry(f"{today['units']:g} {today['unit']}"),
+                Entry(f"{today['models']:g}"),
+                Entry(f"{today['samples']:g}" if today["samples"] else ""),
+                Entry(number(today["margin"], 2)),
+                *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
+            ]
+            lines.append(Line(decisions.label(metric), tuple(cells), (), lookup.label(where)))
+    heads = ("units", "models", "samples", "margin")
+    shown = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
+    return Sheet("resolution", "Resolution", RESOLUTION, "metric", shown, tuple(lines), (), tuple(records))
+
+
+PLANS = {
+    "today": ("today", 1.0),
+    "4× units": ("pairs", 4.0),
+    "16× units": ("pairs", 16.0),
+    "4× models": ("models", 4.0),
+}
+
+
+def spokesman(rows: list[dict]) -> str:
+    """The method whose errors stand for all: the control, else retraining, else the first."""
+    have = [row["method"] for row in rows if row["what"] == "today"]
+    return next((name for name in ("retrain_control", "retrain") if name in have), have[0])
+
+
+def _resolved(plan: dict | None) -> str:
+    return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"
+
+
+def _ordered(rows: dict[str, dict]) -> list[str]:
+    """None first, the retrained last."""
+    rank = {"none": -1, "retrain": 1, "retrain_control": 2}
+    return sorted(rows, key=lambda name: rank.get(name, 0))

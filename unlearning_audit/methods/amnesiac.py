@@ -1,0 +1,31 @@
+"""Amnesiac: subtract every training step whose batch held a forget sample (Graves et al. 2021)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+#: The sum of the updates of every sample, which training keeps.
+NEEDS = "record_updates"
+
+
+class Options(Optimiser):
+    """``repair_epochs`` of training on retain after it: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
+
+    lr: Rate = 0.01
+    momentum: float = Field(0.9, ge=0, lt=1)
+    repair_epochs: Passes = 0
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Subtract the recorded updates. Raises ValueError if training kept no record of them."""
+    if bank.updates is None:
+        raise ValueError(
+            "amnesiac needs the updates of the training steps that touched the forget set, and these models were "
+            "trained without keeping them; set recipe.record_updates to true and train again"
+        )
+    bank.edit(lambda name, value: value - bank.updates[name])
+    if options.repair_epochs:
+        bank.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")

@@ -1,0 +1,50 @@
+"""Bad teacher: imitate an untrained network on forget, the original on retain (Chundawat et al. 2023)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.losses import distillation
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.
+
+    Chundawat et al.: Adam 1e-4, 1 epoch, batches of 256, 30 % of retain, T 1. Their code averages the
+    divergence over classes as well, a constant factor to which Adam is invariant. Of a language model KL is that of
+    every scored token's prediction, mean over tokens.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    lr: Rate = 5e-4
+    epochs: Passes = 5
+    retain_share: float = Field(0.3, gt=0, le=1)
+    T: float = Field(1.0, gt=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Follow the untrained teacher on forget and the original model on a part of retain."""
+    competent = bank.frozen()
+    untrained = bank.copy()
+    untrained.reset("bad_teacher")
+    incompetent = untrained.frozen()
+    kept = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "bad_teacher")
+    forgotten = torch.zeros(len(bank), len(bank.x), dtype=torch.bool)
+    forgotten.scatter_(1, torch.from_numpy(forget.index), True)
+    forgotten = forgotten.to(bank.device)
+
+    def loss(batch: Batch) -> Tensor:
+        lose = forgotten[batch.models].gather(1, batch.rows)
+        lose = lose.reshape(*lose.shape, *[1] * (batch.logits.ndim - 2))
+        teacher = torch.where(lose, incompetent(batch), competent(batch))
+        return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
+
+    mixed = Stream(forget + kept, loss=loss, reading=_tokens.reading(bank))
+    bank.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,0 +1,45 @@
+"""CE-U: cross-entropy to the model's own prediction without the observed token (Yang 2025)."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, inf
+from torch.nn.functional import log_softmax, one_hot
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).
+
+    The target is no part of the gradient, which is then p·(one-hot(observed) − target), p the observed token's
+    probability: it fades by itself once the token is forgotten. Mean over the scored tokens; one label is one token.
+    Yang: α 0. ``retain_loss`` as in npo.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 5
+    alpha: float = Field(0.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+
+    def without(batch: Batch) -> Tensor:
+        z = batch.logits
+        observed = one_hot(_tokens.labels(batch), z.shape[-1]).bool()
+        target = z.detach().masked_fill(observed, -inf).softmax(-1)
+        return _tokens.averaged(-(target * log_softmax(z, -1)).sum(-1), batch)
+
+    step = (Stream(forget, loss=without, reading=_tokens.reading(bank)),)
+    if options.alpha:
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

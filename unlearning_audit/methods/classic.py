@@ -1,0 +1,188 @@
+"""Classic: run a published function, ``unlearn(model, retain_loader, forget_loader)``, as it is, model by model."""
+
+import logging
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+from unlearning_audit.bank.bank import Bank, initialised
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods import _published
+from unlearning_audit.plugins import arguments
+from unlearning_audit.plugins.guard import PluginError
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import seed_of
+
+#: A user's file without Options is a function for this method.
+ADAPTER = True
+
+
+class Options(Settings):
+    """``file`` of Python with the ``function``, relative to the working directory; "Class.method" makes an object of
+    the class and calls its method.
+
+    Parameters are recognised by their names: docs/add_a_method.md lists them; ``give`` says which is which where a
+    name does not tell, ``options`` are the function's own, by name. ``batch_size`` of loaders, which are reshuffled in
+    every pass by the model's own seed; ``batch``: what a batch holds, x being float as the model takes it and y int64.
+    The validation loader has the ``validation`` share of what is retained: samples that models never saw stay hidden,
+    because attacks are scored on them. ``argv``: what code finds that reads a command line when it is imported.
+
+    Before each call the generators of torch, NumPy and Python are seeded by the model's seed. The function returns
+    the model, another one of the same architecture, a state dict, or none of these if it changed the model in place.
+    """
+
+    file: str
+    function: str = "unlearn"
+    batch_size: int = Field(64, ge=1)
+    batch: Literal["x, y", "x, y, y"] = "x, y"
+    validation: float = Field(0.1, gt=0, le=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    give: dict[str, str] = Field(default_factory=dict)
+    argv: list[str] = Field(default_factory=list)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
+    with _published.function(options.file, options.function, options.argv) as function:
+        call = caller(function, options)
+        kept = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
+        rows = {"retain": retain, "forget": forget, "val": kept, "train": retain + forget}
+        for m, seed in enumerate(bank.seeds):
+            key = seed_of(seed, "classic")
+            logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
+            with _published.seeded(key), _published.at_home(bank.device):
+                things = Things(bank, m, rows, options, key)
+                returned = call(things)
+            try:
+                bank.insert(m, weights(returned, things.model))
+            except ValueError as error:
+                raise ValueError(
+                    f"{options.file}: {options.function} must not change the architecture: {error}"
+                ) from None
+
+
+def imported(options: Options) -> None:
+    """Import the file, and see that all parameters of the function are known. Raises ValueError if they are not."""
+    with _published.function(options.file, options.function, options.argv) as function:
+        caller(function, options)
+
+
+def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
+    """What calls the function with the things of one model. Raises ValueError for a parameter that is not known."""
+    parameters, more = _published.parameters(function)
+    try:
+        roles = arguments.assigned(parameters, options.options, options.give, more=more)
+    except ValueError as error:
+        raise PluginError(f"{options.file}: {options.function}: {error}") from None
+    further = {name: value for name, value in options.options.items() if more and name not in roles}
+    method = options.function.partition(".")[2]
+
+    def call(things: Things) -> Any:
+        named = {name: things.give(what) if what else options.options[name] for name, what in roles.items()}
+        returned = function(**named, **further)
+        return getattr(returned, method)() if method else returned
+
+    return call
+
+
+class Things:
+    """What can be given to a function, made when it is asked for: everything of one model."""
+
+    def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: Options, key: int) -> None:
+        self.bank, self.number, self.rows, self.options, self.key = bank, number, rows, options, key
+        self.model = bank.extract(number).train()
+
+    def give(self, role: str) -> Any:
+        """The thing of that name of `arguments.ROLES`."""
+        which, _, form = role.rpartition("_")
+        if which in self.rows:
+            return self.loader(which) if form == "loader" else self.data(which)
+        return getattr(self, role)() if role != "model" else self.model
+
+    def data(self, which: str) -> "Samples":
+        """The samples of one of `rows`."""
+        index = torch.from_numpy(self.rows[which].index[self.number])
+        batch = self.bank.read([self.number], index.unsqueeze(0))
+        return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
+
+    def loader(self, which: str) -> DataLoader:
+        """Batches of them, in an order that depends on the model's seed alone."""
+        order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(which)))
+        device = self.bank.device
+
+        def collate(items: list) -> list[torch.Tensor]:
+            return [part.to(device) for part in default_collate(items)]
+
+        return DataLoader(self.data(which), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
+
+    def loaders(self) -> dict[str, DataLoader]:
+        return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
+
+    def original(self) -> nn.Module:
+        return self.bank.extract(self.number).eval()
+
+    def fresh_model(self) -> nn.Module:
+        return initialised(self.bank.build, seed_of(self.key, "fresh"), self.bank.dtype).to(self.bank.device)
+
+    def args(self) -> SimpleNamespace:
+        about = {name: getattr(self, name)() for name in ("num_classes", "device", "seed", "batch_size")}
+        return SimpleNamespace(**{**about, **self.options.options})
+
+    def criterion(self) -> nn.Module:
+        return nn.CrossEntropyLoss()
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Raises ValueError if options.optimizer does not say which."""
+        about = dict(self.options.options.get("optimizer") or {})
+        kind = getattr(torch.optim, str(about.pop("name", "")), None)
+        if kind is None:
+            raise ValueError("it takes an optimiser; set options.optimizer, such as {name: SGD, lr: 0.01}")
+        return kind(self.model.parameters(), **about)
+
+    def num_classes(self) -> int:
+        with torch.no_grad():
+            return self.bank.logits(np.arange(1)).shape[-1]
+
+    def device(self) -> str:
+        return str(self.bank.device)
+
+    def seed(self) -> int:
+        return self.key % 2**31
+
+    def batch_size(self) -> int:
+        return self.options.batch_size
+
+    def num_workers(self) -> int:
+        return 0
+
+    def logger(self) -> logging.Logger:
+        return logging.getLogger(self.options.function)
+
+
+class Samples(Dataset):
+    """``data`` [samples, …] and ``targets`` int64 [samples], an array that published code may replace."""
+
+    def __init__(self, data: torch.Tensor, targets: torch.Tensor, *, twice: bool = False) -> None:
+        self.data, self.targets, self.twice = data, targets.cpu().numpy(), twice
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> tuple:
+        target = int(self.targets[index])
+        return (self.data[index], target, target) if self.twice else (self.data[index], target)
+
+
+def weights(returned: object, given: nn.Module) -> Mapping[str, torch.Tensor]:
+    """The tensors, by name, of what a function returned, or of the model that it was ``given``."""
+    for one in returned if isinstance(returned, (tuple, list)) else [returned]:
+        state = one.state_dict() if isinstance(one, nn.Module) else one
+        if isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values()):
+            return {name.removeprefix("module.").removeprefix("_orig_mod."): value for name, value in state.items()}
+    return given.state_dict()

@@ -1,0 +1,83 @@
+"""The first place of the NeurIPS 2023 competition: flatten the forget set, then contrast it with retain and repair.
+
+Team fanchuan; described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import StackedChain
+from unlearning_audit.bank.losses import distillation
+from unlearning_audit.bank.optim import Optimiser, Schedule
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate, Settings
+
+
+class Flatten(Optimiser):
+    """The optimiser of the first pass, as submitted."""
+
+    lr: Rate = 0.005
+    momentum: float = Field(0.9, ge=0, lt=1)
+
+
+class Contrast(Optimiser):
+    """The optimiser of the forget rounds, as submitted (there the cosine moves with every step, down to 1e-6)."""
+
+    lr: Rate = 3e-4
+    momentum: float = Field(0.9, ge=0, lt=1)
+    schedule: Schedule = "cosine"
+
+
+class Repair(Optimiser):
+    """The optimiser of the retain rounds, as submitted with batches of 256: lr .001·256/64."""
+
+    lr: Rate = 0.004
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(256, ge=1)
+
+
+class Options(Settings):
+    """One pass over forget towards the uniform answer, then ``epochs`` of a forget round and a retain round.
+
+    In a forget round each step contrasts a batch of forget with one of retain of ``contrast_batch_size``:
+    −mean log softmax(z_f·z_rᵀ/``temperature``) over the retain batch. Every round keeps its own optimiser.
+    """
+
+    epochs: Passes = 8
+    temperature: float = Field(1.15, gt=0)
+    flatten: Flatten = Flatten()
+    contrast: Contrast = Contrast()
+    repair: Repair = Repair()
+    contrast_batch_size: int = Field(256, ge=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Flatten forget, then alternate between contrasting it with retain and repairing retain."""
+
+    def contrast(batch: Batch) -> Tensor:
+        similarity = (
+            StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None) / options.temperature
+        )
+        return -log_softmax(similarity, -1).mean(-1)
+
+    bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
+    forget_round = (
+        Stream(forget, loss=None),
+        Stream(retain, loss=contrast, batch_size=options.contrast_batch_size),
+    )
+    bank.fit(
+        forget_round,
+        Stream(retain),
+        optimiser=(options.contrast, options.repair),
+        epochs=options.epochs,
+        purpose="unlearn",
+    )
+
+
+def towards_uniform(batch: Batch) -> Tensor:
+    """KL(uniform ‖ p), [n, b]."""
+    return distillation(batch.logits, torch.zeros_like(batch.logits))

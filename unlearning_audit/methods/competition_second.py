@@ -1,0 +1,77 @@
+"""The second place of the NeurIPS 2023 competition: reset the weights with the smallest gradients, then finetune.
+
+Described in Triantafillou et al. 2024, "Are we making progress in unlearning?".
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """``restart``: the share of each convolution's weights that start over, those with the smallest |gradient| of
+    CE(as many retain samples) − CE(forget); ``kept_rate`` scales the gradients of the weights beside them.
+
+    A network without convolutions: all linear weights but the head's. The learning rate rises for half of the
+    epochs and falls to 0 in the other. As submitted, but for the gradient, which is taken in evaluation mode:
+    there lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3, kept_rate .1.
+    """
+
+    lr: Rate = 0.001
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    schedule: Literal["triangle"] = "triangle"
+    epochs: Passes = 5
+    restart: float = Field(0.3, ge=0, le=1)
+    kept_rate: float = Field(0.1, ge=0)
+
+    def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
+        """A triangle over the epochs: up to lr at the middle one, then down; in all steps of an epoch the same."""
+        top = (epochs + 1) // 2
+        return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Reinitialise the chosen weights, then finetune on retain; gradients of the others are scaled down."""
+    cold = coldest(bank, forget, retain, options.restart)
+    noise = bank.noise("competition_second")
+
+    def restarted(name: str, value: Tensor) -> Tensor:
+        if name not in cold:
+            return value
+        # He initialisation for ReLU by fan-out: outputs times the kernel's area.
+        fan_out = value.shape[1] * value.shape[3:].numel()
+        return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
+
+    bank.edit(restarted)
+    one = torch.ones((), dtype=bank.dtype, device=bank.device)
+    scale = {name: torch.where(mask, one, options.kept_rate) for name, mask in cold.items()}
+    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
+
+
+def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
+    """The ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
+    kept = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
+    lost = bank.gradient(forget)
+    cold = {}
+    for name in layers(bank):
+        size = (kept[name] - lost[name]).abs().flatten(1)
+        order = size.argsort(dim=1, stable=True)
+        mask = torch.zeros_like(size, dtype=torch.bool)
+        cold[name] = mask.scatter_(1, order[:, : round(share * size.shape[1])], True).view_as(kept[name])
+    return cold
+
+
+def layers(bank: Bank) -> list[str]:
+    """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head."""
+    modules = dict(bank.model.named_modules())
+    convolutions = [name for name, module in modules.items() if isinstance(module, nn.Conv2d)]
+    linear = [name for name, module in modules.items() if isinstance(module, nn.Linear) and name != bank.model.head]
+    return [f"{name}.weight" for name in convolutions or linear]

@@ -1,0 +1,21 @@
+"""Finetune: continue training on the retain set only (Warnecke et al. 2023)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and the number of epochs. Jia et al. 2023: lr .01, 10 epochs."""
+
+    lr: Rate = 0.01
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 5
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy on retain."""
+    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

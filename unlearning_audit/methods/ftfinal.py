@@ -1,0 +1,23 @@
+"""Ftfinal: finetune the last layer only (CF-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and the number of epochs. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
+
+    lr: Rate = 0.01
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 10
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy on retain; everything else, batch-norm statistics included, is frozen."""
+    bank.fit(
+        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
+    )

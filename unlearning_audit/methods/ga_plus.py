@@ -1,0 +1,30 @@
+"""GA+: gradient ascent on forget, then repair on retain (Naderloui et al. 2025)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """``epochs`` of ascent, then ``refine_epochs`` of descent with ``refine_lr`` and ``refine_batch_size``.
+
+    The refinement starts with an optimiser and a schedule of its own: the published code goes on with the
+    ascent's cosine beyond its end, so that its first refining epoch has learning rate 0. There: lr .001,
+    momentum .9, weight decay 5e-4, batches of 50 and 128, 10 and 4 epochs.
+    """
+
+    lr: Rate = 0.02
+    epochs: Passes = 5
+    refine_lr: Rate = 0.01
+    refine_epochs: Passes = 4
+    refine_batch_size: int = Field(64, ge=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Gradient ascent on forget, then descent on retain."""
+    bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
+    refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
+    bank.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

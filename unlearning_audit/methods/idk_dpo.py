@@ -1,0 +1,73 @@
+"""IdkDPO: prefer "I do not know" to the answer, by direct preference optimisation (Maini et al. 2024, TOFU)."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.losses import cross_entropy
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.methods._labels import RandomLabels
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain); Δ = log p −
+    log p_original.
+
+    A language model's log p is the sum over the scored tokens; the refusal is the view of that name of the same sample
+    (question_answer with refusals: true). For samples with labels the refusal is another label, drawn by the model's
+    seed. As configured by OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32.
+    ``retain_loss`` as in npo.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 10
+    beta: float = Field(0.1, gt=0)
+    alpha: float = Field(1.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
+    language model whose data have no refusals."""
+    original = bank.frozen()
+
+    def gained(batch: Batch) -> Tensor:
+        rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
+        return rise * _tokens.count(bank, batch)
+
+    def preferred(difference: Tensor) -> Tensor:
+        return -2 / options.beta * logsigmoid(options.beta * difference)
+
+    if _tokens.reading(bank) is None:
+        other = RandomLabels(bank, "other", redraw=False)
+
+        def between_labels(batch: Batch) -> Tensor:
+            rise = other(replaced(batch, original(batch))) - other(batch)
+            return preferred(rise - gained(batch))
+
+        step = (Stream(forget, loss=between_labels),)
+    else:
+        if bank.refusals is None or (bank.refusals[forget.index] < 0).any():
+            raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
+
+        def over_refusal(batch: Batch) -> Tensor:
+            return preferred(gained(batch) - gained(batch.first))
+
+        step = (Stream(forget, loss=None), Stream(forget, loss=over_refusal, follows=bank.refusals))
+    if options.alpha:
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+
+
+def replaced(batch: Batch, logits: Tensor) -> Batch:
+    """The same batch with other logits."""
+    return Batch(batch.x, batch.labels, batch.rows, batch.models, logits, batch.epoch)

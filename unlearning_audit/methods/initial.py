@@ -1,0 +1,14 @@
+"""Initial: the weights before any training, as a reference without any learned information."""
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """No options."""
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Return to the initial weights of the original (figure 2 of Becker & Liebig 2022)."""
+    bank.reset(None)

@@ -1,0 +1,39 @@
+"""ℓ1-sparse: finetune on retain with an ℓ1 penalty on all weights (Jia et al. 2023)."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: CE(retain) + α_e·‖θ‖₁, over all parameters, with α_e from ``alpha`` by ``penalty_schedule`` over E epochs.
+
+    ``decay``: α·(1 − e/E), the authors' code; ``increase``: α·2e/E, that of Naderloui et al. 2025 (α 3e-4);
+    ``constant``: α. Jia et al.: lr .01, 10 epochs, α 5e-4.
+    """
+
+    lr: Rate = 0.01
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 5
+    alpha: float = Field(5e-4, ge=0)
+    penalty_schedule: Literal["decay", "increase", "constant"] = "decay"
+
+    def strength(self, epoch: int) -> float:
+        """α_e of 0-based ``epoch``."""
+        progress = epoch / self.epochs
+        return self.alpha * {"decay": 1 - progress, "increase": 2 * progress, "constant": 1.0}[self.penalty_schedule]
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy on retain plus the ℓ1 penalty."""
+
+    def penalty(parameters: dict[str, Tensor], epoch: int) -> Tensor:
+        return options.strength(epoch) * sum(value.flatten(1).abs().sum(1) for value in parameters.values())
+
+    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty)

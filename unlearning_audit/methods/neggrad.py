@@ -1,0 +1,18 @@
+"""NegGrad: gradient ascent on the loss of the forget set (Golatkar et al. 2020)."""
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and passes over forget. Jia et al. 2023: lr 1e-4, momentum .9, 5 epochs."""
+
+    lr: Rate = 0.005
+    epochs: Passes = 5
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Maximise cross-entropy on forget."""
+    bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,0 +1,52 @@
+"""NPO: negative preference optimisation against the forget set (Zhang et al. 2024)."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.losses import cross_entropy
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·R(retain).
+
+    NLL is a sample's cross-entropy. It starts as gradient ascent; the gradient of a sample decays as its
+    loss rises above the original model's. Zhang et al.: β .1, AdamW 1e-5 for language models, 10 passes over
+    forget; ``retain_weight`` 0 is their NPO, 1 their NPO-RT with ``retain_loss`` nll, or NPO-KL with the divergence
+    ``kl`` (original ‖ model) of the predictions. ``over``: a language model's NLL is the ``mean`` over tokens, or their
+    ``sum`` as in the paper, where L tokens weigh L times what retain does. For passages of L tokens the sum with β is
+    L times the mean with L·β: 31 tokens at .1 are a mean at 3.1. ``refine_epochs`` of training on retain follow, with
+    the same optimiser (Naderloui et al. 2025: 2).
+    """
+
+    lr: Rate = 0.005
+    epochs: Passes = 5
+    beta: float = Field(0.1, gt=0)
+    over: Literal["mean", "sum"] = "mean"
+    retain_weight: float = Field(0.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
+    refine_epochs: Passes = 0
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise the preference on forget; an epoch is one pass over it."""
+    original = bank.frozen()
+
+    def preference(batch: Batch) -> Tensor:
+        rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
+        if options.over == "sum":
+            rise = rise * _tokens.count(bank, batch)
+        return -2 / options.beta * logsigmoid(options.beta * rise)
+
+    step = (Stream(forget, loss=preference),)
+    if options.retain_weight:
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.retain_weight),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    _tokens.refine(bank, retain, options, options.refine_epochs)

@@ -1,0 +1,31 @@
+"""Random labels: train the forget set with random labels, the retain set with its own (Graves et al. 2021)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.methods._labels import RandomLabels
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Each epoch: a pass over forget with random labels, then one over retain.
+
+    ``relabel``: ``any`` class, the true one included (Fan et al. 2024), or any ``other`` (Graves et al.);
+    ``redraw``: new labels in every epoch, or the same throughout.
+    """
+
+    lr: Rate = 0.01
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 5
+    relabel: Literal["any", "other"] = "any"
+    redraw: bool = True
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Train with random labels on forget and observed labels on retain."""
+    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel, options.redraw))
+    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,0 +1,27 @@
+"""Retrfinal: reinitialise the last layer and train only it (EU-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """The optimiser's settings, and the number of epochs for the new layer.
+
+    Goel et al. give EU-k the schedule of the original training; set that of the recipe to do the same.
+    """
+
+    lr: Rate = 0.05
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 20
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Train a new last layer on retain; everything else, batch-norm statistics included, is frozen."""
+    bank.reset_head("retrfinal")
+    bank.fit(
+        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
+    )

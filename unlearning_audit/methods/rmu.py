@@ -1,0 +1,76 @@
+"""RMU: push hidden states of forget to one random direction, hold those of retain where they are (Li et al. 2024)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.randomness.keyed import seed_of
+
+
+class Options(Optimiser):
+    """Loss: ‖h(x_f) − ``steering``·u‖² on forget + ``alpha``·‖h(x_r) − h_original(x_r)‖² on retain, each the mean over
+    units and over the scored tokens.
+
+    h is what block ``layer`` of a language model puts out (the last one after the final norm), counted from 1 (None:
+    the middle one, rounded up), so that only weights up to there move; of any other model, its logits. u is uniform on
+    [0, 1)^d, scaled to length 1, and drawn by each model's seed. As configured by OpenUnlearning: steering 2, α 1,
+    AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. Li et al. train three layers' output weights only, with
+    steering 6.5 and α 1200.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 10
+    layer: int | None = Field(None, ge=1)
+    steering: float = Field(2.0, ge=0)
+    alpha: float = Field(1.0, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
+    layer that the model does not have."""
+    reading = _hidden(bank, options.layer)
+    original = bank.frozen()
+    drawn: dict[int, Tensor] = {}
+
+    def direction(model: int, like: Tensor) -> Tensor:
+        if model not in drawn:
+            rng = torch.Generator().manual_seed(seed_of(bank.seeds[model], "rmu"))
+            u = torch.rand(like.shape[-1], generator=rng, dtype=like.dtype)
+            drawn[model] = (u / u.norm()).to(like.device)
+        return drawn[model]
+
+    def distance(states: Tensor, target: Tensor, batch: Batch) -> Tensor:
+        return _tokens.averaged((states - target).square().mean(-1), batch)
+
+    def away(batch: Batch) -> Tensor:
+        u = torch.stack([direction(model, batch.logits) for model in batch.models])
+        shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])
+        return distance(batch.logits, options.steering * u.reshape(shape), batch)
+
+    def hold(batch: Batch) -> Tensor:
+        return distance(batch.logits, original(batch), batch)
+
+    step = (Stream(forget, loss=away, reading=reading),)
+    if options.alpha:
+        step += (Stream(retain, loss=hold, weight=options.alpha, reading=reading),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+
+
+def _hidden(bank: Bank, layer: int | None) -> str | None:
+    """The reading that gives states of the layer; None for models without, which are asked for their logits."""
+    if _tokens.reading(bank) is None:
+        return None
+    layers = bank.model.layers
+    if layer is not None and layer > layers:
+        raise ValueError(f"layer: the model has {layers} of them, not {layer}")
+    return f"layer {layer or -(-layers // 2)}"

@@ -1,0 +1,49 @@
+"""SalUn: random labels, updating only the weights with the largest gradients on the forget set (Fan et al. 2024)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.methods._labels import RandomLabels
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """``keep``: the share of weights that may move. Each epoch: forget with random labels, then retain.
+
+    The gradient behind the mask is taken in evaluation mode without augmentation. Masked weights are restored
+    after every step, so that neither momentum nor weight decay moves them. ``relabel``: ``any`` class, the true one
+    included, as in the published code, or any ``other``. There: lr .013, 10 epochs, batches of 256, keep .5.
+    """
+
+    lr: Rate = 0.013
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    epochs: Passes = 5
+    keep: float = Field(0.5, ge=0, le=1)
+    relabel: Literal["any", "other"] = "any"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Train the salient weights with random labels on forget and observed labels on retain."""
+    mask = salient(bank, forget, options.keep)
+    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel))
+    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)
+
+
+def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
+    """The ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
+    name → bool [models, …]."""
+    gradient = bank.gradient(forget)
+    flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
+    # Stable sort: ties (weights of dead units have gradient 0) are broken by position.
+    ranked = flat.argsort(dim=1, descending=True, stable=True)
+    chosen = torch.zeros_like(flat, dtype=torch.bool)
+    chosen.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
+    parts = chosen.split([g.shape[1:].numel() for g in gradient.values()], 1)
+    return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}

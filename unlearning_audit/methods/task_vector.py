@@ -1,0 +1,27 @@
+"""Task arithmetic: go from the original away from where more training on forget leads (Ilharco et al. 2023)."""
+
+from pydantic import Field
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """θ − ``scale``·(θ_overfit − θ), where θ_overfit is the original after ``epochs`` more passes over forget alone.
+
+    Ilharco et al. choose the scale on held-out data, from 0 to 1 in steps of .05; MUSE (Shi et al. 2024) doubles the
+    learning until the forget set is fitted.
+    """
+
+    lr: Rate = 0.005
+    epochs: Passes = 5
+    scale: float = Field(1.0, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Train a copy on forget and step back by what it learned; retain is not read."""
+    overfit = bank.copy()
+    overfit.fit(Stream(forget), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    bank.edit(lambda name, value: value - options.scale * (overfit.parameters[name] - value))

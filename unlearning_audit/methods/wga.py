@@ -1,0 +1,44 @@
+"""WGA: ascent that weighs each token by its probability, so that what is forgotten is left alone (Wang et al. 2025)."""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+
+
+class Options(Optimiser):
+    """Loss: −p^``beta``·NLL of each observed token of forget (the weight is no part of the gradient), mean over the
+    scored tokens, times ``gamma``, + ``alpha``·R(retain); one label is one token.
+
+    Defaults as configured by OpenUnlearning: β 1, γ = α = 1, AdamW 1e-5, 5 epochs. β 0 is graddiff.
+    ``retain_loss`` as in npo.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 5
+    beta: float = Field(1.0, ge=0)
+    gamma: float = Field(1.0, ge=0)
+    alpha: float = Field(1.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget."""
+
+    def weighted(batch: Batch) -> Tensor:
+        nll = _tokens.nll(batch)
+        return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
+
+    step = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
+    if options.alpha:
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -1,0 +1,49 @@
+"""What language models say by themselves beside what is written, as texts."""
+
+import functools
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.generations import Generations
+
+
+def overlap(case: Case, files: list[str]) -> np.ndarray:
+    """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall and F1,
+    float64 [models, samples, 2], NaN where a model was not asked.
+
+    Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    if case.data.tokenizer is None:
+        raise ValueError("the data hold no tokenizer, so that no generated text can be read; choose question_answer")
+    tokenizer = Tokenizer.from_str(case.data.tokenizer.tobytes().decode())
+    parts = [Generations.read(path) for path in files]
+    models = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
+    x, found = case.data.x, np.full((len(models), len(case.data.y), 2), np.nan)
+    written: dict[int, str] = {}
+    for model, (index, tokens) in enumerate(models):
+        at = np.flatnonzero(index >= 0)
+        said = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
+        for sample, text in zip(index[at].tolist(), said, strict=True):
+            if sample not in written:
+                row = x[sample, 1:]
+                written[sample] = tokenizer.decode(row[row >= 0].tolist())
+            found[model, sample] = rouge_l(written[sample], text)
+    return found
+
+
+@functools.cache
+def _scorer():
+    from rouge_score.rouge_scorer import RougeScorer  # slow to import: it brings all of nltk
+
+    return RougeScorer(["rougeL"], use_stemmer=True)
+
+
+@functools.lru_cache(1 << 16)
+def rouge_l(written: str, said: str) -> tuple[float, float]:
+    """Recall and F1 of the longest common subsequence of stemmed words (Lin 2004), as TOFU and MUSE take them; 0 where
+    a text has no word of Latin letters or digits."""
+    score = _scorer().score(written, said)["rougeL"]
+    return score.recall, score.fmeasure

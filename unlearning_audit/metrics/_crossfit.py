@@ -1,0 +1,91 @@
+"""Q with the adversary chosen on one half of the samples and models, and read on the other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.metrics import _game
+from unlearning_audit.stats import crossed
+
+NOTE = "unbiased, so it may exceed 1"
+SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 1"
+
+
+@dataclass(frozen=True)
+class Crossfit:
+    """``estimate`` of 1 − Σ weight·advantage, and ``weight`` float64 [adversaries]: how often each was chosen,
+    signed by the direction chosen with it (the absolute values sum to at most 1)."""
+
+    estimate: stats.Estimate
+    weight: np.ndarray
+
+
+def quality(
+    rules: _game.Game,
+    decisions: Sequence[np.ndarray],
+    reading: crossed.Reading,
+    *,
+    rng: np.random.Generator,
+    halvings: int = 20,
+) -> Crossfit:
+    """Choose the adversary and its sign on a random half of F ∪ T and of each split's models, read on the rest.
+
+    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on everything. A sample
+    lies in the same half in all models; where a split has one model, only samples are halved. Averaged over
+    the four directions of each of ``halvings`` halvings. Unlike the maximum in Q, which is chosen and read on the same
+    samples, this is an unbiased reading of the chosen adversaries.
+    """
+    samples = len(rules.columns)
+    first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
+    models, opposite_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
+    on_first, on_second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first, ~first))
+    # one direction after the other: a sample half with a model half, read on the opposite of both
+    chosen = [(on_first, models), (on_first, opposite_models), (on_second, models), (on_second, opposite_models)]
+    chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in chosen], axis=1)
+    read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in chosen[::-1]], axis=1)
+    usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
+    if not usable.any():
+        reason = "forget and heldout are too small to be halved"
+        return Crossfit(stats.empty(n=samples, note=reason), np.zeros(len(decisions)))
+    chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
+    best = np.abs(chosen_on).argmax(axis=0)
+    every = np.arange(len(best))
+    picked = np.zeros(chosen_on.shape)
+    picked[best, every] = np.where(chosen_on[best, every] < 0, -1.0, 1.0)
+    value = 1 - float((picked * read_on).sum() / len(best))
+    # Upper bound of the standard error: directions perfectly correlated.
+    half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
+    note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
+    return Crossfit(stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1))
+
+
+def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:
+    """Advantage against each model on each half, float64 [models, halves]; NaN where a side is empty."""
+    columns = halves.T.astype(np.float64)
+    accepts = decision[:, rules.columns]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        forgot, held = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
+        return forgot - held
+
+
+def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Weights of the models in each half and in its opposite, float64 [halvings, models] each.
+
+    They average within splits and then over splits. The third value says that both hold all models, because
+    some split has only one.
+    """
+    count = np.bincount(rules.split)
+    even = _game.share(rules)[rules.split]
+    if count.min() == 1:
+        whole = np.tile(even / count[rules.split], (halvings, 1))
+        return whole, whole, True
+    place = np.argsort(np.argsort(rng.random((halvings, len(rules.split))) + rules.split, axis=1), axis=1)
+    rank = place - (np.cumsum(count) - count)[rules.split]
+    extra = rng.integers(0, 2, (halvings, len(count))) * (count % 2)  # an odd split's last model joins either half
+    first = rank < (count // 2 + extra)[:, rules.split]
+    return *(
+        half * even / np.stack([np.bincount(rules.split, row) for row in half])[:, rules.split]
+        for half in (first, ~first)
+    ), False

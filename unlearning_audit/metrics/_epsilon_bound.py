@@ -1,0 +1,82 @@
+"""A lower bound on ε that holds at a stated confidence (competition document, equation 2)."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.metrics._epsilon import check_phi, counts_below
+
+
+@lru_cache(maxsize=16)
+def bound_table(positives: int, negatives: int, delta: float, confidence: float) -> np.ndarray:
+    """The lower bound for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at least 0.
+
+    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates, so both are set
+    to their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold
+    together. (The printed equation puts a lower limit in the denominator, which would bound nothing.)
+    """
+    fnr, fpr = (
+        np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
+        for n in (positives, negatives)
+    )
+    fnr, fpr = fnr[::-1, None], fpr[None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
+    value = np.fmax(value, 0.0)
+    value.setflags(write=False)
+    return value
+
+
+def epsilon_bounds(
+    *,
+    unlearned: tuple[np.ndarray, np.ndarray],
+    retrained: tuple[np.ndarray, np.ndarray],
+    confidence: float,
+    delta: float = 1e-5,
+) -> np.ndarray:
+    """Lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
+
+    Both arguments are two disjoint halves of a population, phi float [models, samples] each. The rule (single
+    or double threshold, and which side it calls positive) is chosen on the first halves and its rates are
+    bounded on the second, so the choice needs no correction; bounding the largest of S samples does: pass
+    1 − (1 − confidence)/S (Bonferroni). Raises ValueError as ``_epsilon.epsilons`` and unless 0 < confidence < 1.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
+    halves = [np.asarray(x, np.float64) for x in (*unlearned, *retrained)]
+    check_phi(halves[0], halves[2])
+    check_phi(halves[1], halves[3])
+    return np.array([_bound(*columns, delta, confidence) for columns in zip(*(h.T for h in halves), strict=True)])
+
+
+def _bound(u_choose, u_test, r_choose, r_test, delta: float, confidence: float) -> float:
+    best, chosen = 0.0, None
+    for positive, negative, u_positive in ((u_choose, r_choose, True), (r_choose, u_choose, False)):
+        value, low, high = _best_interval(positive, negative, delta, confidence)
+        if value > best:
+            best, chosen = value, (low, high, u_positive)
+    if chosen is None:
+        return 0.0
+    low, high, u_positive = chosen
+    positive, negative = (u_test, r_test) if u_positive else (r_test, u_test)
+    tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in (positive, negative))
+    return float(bound_table(len(positive), len(negative), delta, confidence)[tp, fp])
+
+
+def _best_interval(positive, negative, delta: float, confidence: float) -> tuple[float, float, float]:
+    """The bound's largest value over all intervals, and the ends of that interval, midway between scores.
+
+    An interval may be open on a side, so single thresholds are among them. One that begins and ends at
+    positives is never worse than the same interval widened to negatives, so only those are compared.
+    """
+    t = np.unique(np.concatenate([positive, negative]))
+    below_p, below_n = counts_below(positive, t), counts_below(negative, t)
+    ends = np.flatnonzero(np.diff(below_p))
+    tp = below_p[ends + 1] - below_p[ends, None]
+    fp = below_n[ends + 1] - below_n[ends, None]
+    table = bound_table(len(positive), len(negative), delta, confidence)
+    value = table[np.maximum(tp, 0), np.maximum(fp, 0)]  # 0 without a positive
+    i, j = np.unravel_index(value.argmax(), value.shape)
+    edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
+    return float(value[i, j]), float(edges[ends[i]]), float(edges[ends[j] + 1])

@@ -1,0 +1,83 @@
+"""The unlearning sample inference game, and an adversary's advantage in it (Tu, Hu and Ma 2025)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit.stats import crossed
+
+
+@dataclass(frozen=True)
+class Game:
+    """Who was forgotten and held out where, with the oracle's weights.
+
+    ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution on each side, 0 elsewhere,
+    on the samples that some model forgot or held out (``columns`` int [samples], their place among all).
+    ``split`` int [models] numbers the splits 0…; ``block`` int64 [splits] is the pair each belongs to.
+    """
+
+    forget: np.ndarray
+    heldout: np.ndarray
+    columns: np.ndarray
+    split: np.ndarray
+    block: np.ndarray
+
+
+def game(
+    *,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+    weight: np.ndarray | None = None,
+) -> Game:
+    """Check the memberships of the target models and set up the oracle.
+
+    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models], a split is one value
+    of both together; ``weight`` float [samples], the sensitivity distribution P up to a factor, None for
+    uniform. Raises ValueError where shapes differ, a sample is both forgotten and held out, a weight is negative,
+    or a model has nothing to draw on one side.
+    """
+    models, samples = forget.shape
+    if heldout.shape != forget.shape or split.shape != (models,) or block.shape != (models,):
+        raise ValueError(
+            "forget and heldout must be [models, samples], split and block [models]; "
+            f"got {forget.shape}, {heldout.shape}, {split.shape}, {block.shape}"
+        )
+    if (forget & heldout).any():
+        raise ValueError("forget and heldout overlap: a sample cannot be both in one model")
+    weight = np.ones(samples) if weight is None else np.asarray(weight, dtype=np.float64)
+    if weight.shape != (samples,) or not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError(f"weight must be {samples} finite numbers of at least 0, one per sample")
+    columns = np.flatnonzero((forget | heldout).any(axis=0) & (weight > 0))
+    sides = [side[:, columns] * weight[columns] for side in (forget, heldout)]
+    for name, side in zip(("forget", "heldout"), sides, strict=True):
+        empty = np.flatnonzero(side.sum(axis=1) == 0)
+        if len(empty):
+            raise ValueError(f"{name} holds no sample of positive weight for model {empty[0]}: the oracle cannot draw")
+    keys, number = np.unique(np.stack([block, split], axis=1), axis=0, return_inverse=True)
+    return Game(*sides, columns, number.reshape(-1), keys[:, 0])
+
+
+def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
+    """Signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn by P.
+
+    ``decision`` bool [models, samples], A(m, x) for all samples of the membership. Source: Definition 3.2 for
+    weak adversaries (3.11).
+    """
+    accepts = decision[:, rules.columns].astype(np.float64)
+    return crossed.difference(
+        crossed.per_model(value=accepts, weight=rules.forget), crossed.per_model(value=accepts, weight=rules.heldout)
+    )
+
+
+def share(rules: Game, block: int | None = None) -> np.ndarray:
+    """Weight of each split, float64 [splits]: equal over all of them, or over those of one block."""
+    chosen = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
+    return chosen / chosen.sum()
+
+
+def samples(rules: Game, block: int) -> int:
+    """How many samples some model of the block forgot or held out."""
+    models = rules.block[rules.split] == block
+    return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())

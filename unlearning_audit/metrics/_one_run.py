@@ -1,0 +1,167 @@
+"""One-run audit: how often an attack guesses which of two canaries a model was asked to forget.
+
+A model that is what retraining gives knows nothing of the coins that chose among them, so the number of right guesses
+is binomial with chance ½, without any model to compare with. After Steinke, Nasr and Jagielski (2023) and, in pairs,
+Mahloujifar, Melis and Chaudhuri (2024).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _coins, row
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import Estimate
+from unlearning_audit.stats import one_run as audit
+from unlearning_audit.stats.one_run import Guesses
+
+#: The confidence alone, which needs no model to learn from; the control, which is no attack.
+PHI, CONTROL = "phi", "random"
+
+#: Fewer pairs teach nothing.
+LEARNABLE = 4
+
+#: Ways to guess that are kept of every single model.
+OF_A_MODEL = (PHI, "phi_two_sided", "phi_likelihood_ratio", "extended")
+
+Key = tuple[str, str]  # attack, form
+
+
+def scores_of(case: Case) -> dict[Key, np.ndarray]:
+    """phi, and the scores of the attacks that were asked, float64 [target models, samples] each; no score twice.
+
+    Attacks that rank all samples alike (such as one in both forms of its knowledge) are one attack.
+    """
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    found = {(PHI, ""): phi}
+    for key, (score, _) in (case.scores if case.scores_file else {}).items():
+        asked = ~np.isnan(score)
+        if key[0] == CONTROL or not any(np.array_equal(score[asked], other[asked]) for other in found.values()):
+            found[key] = score
+    return found
+
+
+def evaluate(
+    *,
+    scores: dict[Key, np.ndarray],
+    tosses: list[_coins.Toss],
+    adaptive: list[str],
+    delta: float,
+    seed: int,
+) -> list[Row]:
+    """Rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
+    ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
+
+    ``scores``: (attack, form) → float64 [models, samples], larger = more likely forgotten; ``adaptive``: names of the
+    attacks of the set "adaptive". The attack column says how the guess was made:
+
+    * ``phi``: the more confident one was forgotten; ``phi_two_sided``: or the other way round, whichever fits better,
+      as two attacks; ``phi_likelihood_ratio``: by two Gaussians learned from one half of the pairs, read on the other;
+    * "attack/form": one attack, larger = forgotten (only where all models are read together);
+    * ``adaptive`` and ``extended``: the best of a set, of all but the control, in both directions, corrected for as
+      many attacks (Bonferroni); ``extended_half``: the one that is best on one half of the pairs, read on the other.
+
+    The field ``model`` is set where one model is read alone. All models together: models that share coins add their
+    scores, with the sign of their split, and guess once, so that their share of right guesses rises with their number;
+    different coins are independent, and counts add up. ε is that of a single model. Raises ValueError for scores that
+    are NaN for some sample of a pair.
+    """
+    names = ["/".join(filter(None, key)) for key in scores]
+    values = [scores[key] for key in scores]
+    every = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
+    known = ["confidence" if attack == PHI else attack for attack, _ in scores]
+    sets = {"adaptive": [i for i in every if known[i] in adaptive], "extended": every}
+    sets = {name: members for name, members in sets.items() if members and len(every) > 1}
+    found = _rows(_together(names, values, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    for toss in tosses:
+        for model in toss.models.tolist():
+            one = [_coins.Toss(np.array([model]), np.array([1]), *toss.of(model))]
+            ways = _together(names, values, one, sets, generator(seed, "one_run", model))
+            found += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, one)
+    return found
+
+
+Ways = dict[str, tuple[Guesses, str]]
+
+
+def _together(names: list[str], values: list, tosses: list, sets: dict, rng: np.random.Generator) -> Ways:
+    """All ways to guess, read on all models of some tosses: attack → counts and what is to be said of them."""
+    guesses = _guesses(values, tosses)
+    ways: Ways = {name: (audit.counted(guesses=one), "") for name, one in zip(names, guesses, strict=True)}
+    number, best = audit.best_of(guesses=guesses[:1], two_sided=True)
+    ways["phi_two_sided"] = best, "turned round" if number < 0 else ""
+    if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
+        learned = [
+            audit.likelihood_ratio(
+                forgotten=values[0][toss.models][:, toss.forgotten], heldout=values[0][toss.models][:, toss.heldout],
+                rng=rng,
+            )
+            for toss in tosses
+        ]  # fmt: skip
+        ways["phi_likelihood_ratio"] = audit.pooled(found=learned), "learned from the other half of the pairs"
+    for name, members in sets.items():
+        number, best = audit.best_of(guesses=guesses[members], two_sided=True)
+        said = f"best of {len(members)} attacks in both directions: {_called(number, names, members)}"
+        ways[name] = best, said
+    if "extended" in sets and guesses.shape[1] >= LEARNABLE:
+        number, half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
+        said = f"chosen on the other half of the pairs: {_called(number, names, sets['extended'])}"
+        ways["extended_half"] = half, said
+    return ways
+
+
+def _called(number: int, names: list[str], members: list[int]) -> str:
+    return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
+
+
+def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
+    """Which pairs each score guesses right, int8 [attacks, pairs of all tosses]."""
+
+    def lead(value: np.ndarray, toss: _coins.Toss) -> np.ndarray:
+        return toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
+
+    ahead = np.array([np.concatenate([lead(value, toss) for toss in tosses]) for value in values])
+    return audit.guess(forgotten=ahead, heldout=np.zeros_like(ahead))
+
+
+def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]) -> list[Row]:
+    models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
+    table = []
+    for attack, (found, said) in ways.items():
+        together = f"{models} models, {sharing} to a coin" if models > 1 else ""
+        said = "; ".join(filter(None, (f"{found.right} of {found.pairs} right", together, said)))
+        p = audit.p_value(found=found)
+        seen = audit.detectable(pairs=found.pairs, attacks=found.attacks)
+        none = (
+            f"a trace that guesses less than {seen:.2f} right may have been missed" if seen == seen else "too few pairs"
+        )
+        for metric, estimate in (
+            ("one_run_p", Estimate(p, np.nan, np.nan, found.pairs, none if p > audit.ALPHA else "")),
+            ("one_run_e", Estimate(audit.e_value(found=found), np.nan, np.nan, found.pairs)),
+            ("detectable_share", Estimate(seen, np.nan, np.nan, found.pairs)),
+            ("epsilon_request", _request(found, delta, models)),
+            ("epsilon_record", _shared(audit.epsilon_record(found=found, delta=delta), delta, sharing)),
+            ("epsilon_replace", _shared(audit.epsilon_replace(found=found, delta=delta), delta, sharing)),
+            ("right_guesses", audit.right_share(found=found)),
+        ):
+            noted = replace(estimate, note="; ".join(filter(None, (said, estimate.note))))
+            table.append(row(attack=attack, metric=metric, model=model, estimate=noted))
+    return table
+
+
+def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
+    """The bound of a single model where ``sharing`` of them guess together."""
+    if delta and sharing > 1:
+        return stats.empty(n=bound.n, note="models that guess together give no bound for δ above 0")
+    return replace(bound, value=bound.value / sharing, low=bound.low / sharing)
+
+
+def _request(found: Guesses, delta: float, models: int) -> Estimate:
+    if delta and models > 1:
+        return stats.empty(n=found.pairs, note="counts of several models give no bound for δ above 0")
+    if delta >= audit.ALPHA / found.attacks:
+        return stats.empty(n=found.pairs, note=f"δ is too large for {found.attacks} attacks at once")
+    return audit.epsilon_request(found=found, delta=delta, models=models)

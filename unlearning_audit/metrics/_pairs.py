@@ -1,0 +1,50 @@
+"""Swapped pairs for metrics of other systems: which models forget a sample, and which never saw it.
+
+In a pair, split s forgets F and never sees T, split s′ forgets T and never sees F; both keep R (Tu, Hu & Ma 2024,
+§3.3). So for each sample of F ∪ T the i-th model of one split forgets it and the i-th of the other never saw it, and
+models retrained for either split were trained on the same R.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.rows import Row
+
+
+@dataclass(frozen=True)
+class Group:
+    """The target models of one split: ``models`` int64 [models] and ``twins``, those of the other split of its pair;
+    ``forget`` int64 [samples], what they forget and their twins never saw."""
+
+    block: int
+    models: np.ndarray
+    twins: np.ndarray
+    forget: np.ndarray
+
+
+def groups(member: Membership) -> list[Group]:
+    """Every split of every pair of target models. Raises ValueError for models that are no swapped pairs."""
+    found = []
+    for block in np.unique(member.block[~member.shadow]).tolist():
+        own = np.flatnonzero(~member.shadow & (member.block == block))
+        sides = [own[member.split[own] == number] for number in np.unique(member.split[own])]
+        if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+            raise ValueError(f"pair {block} has not equally many models of two splits, as only the protocol swap draws")
+        for one, other in (sides, sides[::-1]):
+            same = (member.forget[one] == member.forget[one[0]]).all()
+            if not same or not np.array_equal(member.forget[one], member.heldout[other]):
+                raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")
+            found.append(Group(block, one, other, np.flatnonzero(member.forget[one[0]])))
+    return found
+
+
+def each(some: list[Group], rows: Callable[[list[Group]], list[Row]]) -> Iterator[Row]:
+    """The rows of all groups, then those of each pair by itself, with their number in the field ``pair``."""
+    yield from rows(some)
+    blocks = sorted({group.block for group in some})
+    for block in blocks if len(blocks) > 1 else ():
+        for row in rows([group for group in some if group.block == block]):
+            yield replace(row, pair=block)

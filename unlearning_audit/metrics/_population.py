@@ -1,0 +1,60 @@
+"""phi and memberships of models that were trained and then unlearned, as RULI reads them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit.metrics import _reference
+
+
+@dataclass(frozen=True)
+class Population:
+    """phi and memberships of models that were trained and then unlearned.
+
+    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget``
+    and ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew
+    without each model's forget set, needed of targets only.
+    """
+
+    original: np.ndarray
+    unlearned: np.ndarray
+    train: np.ndarray
+    forget: np.ndarray
+    heldout: np.ndarray
+    retrained: np.ndarray | None = None
+
+    def columns(self, keep: np.ndarray) -> "Population":
+        """The same for some samples."""
+        return Population(**{k: v if v is None else v[:, keep] for k, v in vars(self).items()})
+
+    def models(self, keep: np.ndarray) -> "Population":
+        """The same for some models."""
+        return Population(**{k: v if v is None else v[keep] for k, v in vars(self).items()})
+
+
+def clipped(population: Population, probability: float | None) -> Population:
+    phi = {
+        name: None if value is None else _reference.clip(value, probability)
+        for name, value in vars(population).items()
+        if name in ("original", "unlearned", "retrained")
+    }
+    return Population(**{**vars(population), **phi})
+
+
+def check(name: str, population: Population) -> None:
+    shape = population.train.shape
+    for field, value in vars(population).items():
+        if value is None:
+            continue
+        if value.shape != shape or value.ndim != 2:
+            raise ValueError(f"{name}.{field} has shape {value.shape}, train {shape}: all are [models, samples]")
+        if value.dtype != bool and not np.isfinite(value).all():
+            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
+
+
+def never_its_own_reference(targets: Population, shadows: Population) -> None:
+    for name in ("original", "unlearned"):
+        own, pool = getattr(targets, name), getattr(shadows, name)
+        for m, values in enumerate(own):
+            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
+                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")

@@ -1,0 +1,98 @@
+"""What metrics of language models share."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _pairs, _units
+from unlearning_audit.stats import crossed, levels
+
+#: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
+WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
+
+
+def each(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
+    """``rows(models bool [models])`` of all target models, then of those of each swapped pair, if they are such, with
+    their number in the field ``pair``."""
+    yield from rows(case.target)
+    try:
+        blocks = sorted({group.block for group in _pairs.groups(case.membership)})
+    except ValueError:
+        return
+    for block in blocks if len(blocks) > 1 else ():
+        for row in rows(case.target & (case.membership.block == block)):
+            yield replace(row, pair=block)
+
+
+def roles(case: Case, member: Membership) -> dict[str, np.ndarray]:
+    """Role → bool [models, samples] of the models with the memberships ``member``; all have the same test part."""
+    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+    return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
+
+
+def weighted(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+    """The weighted mean for each model of a quantity in [0, 1]; both [models, samples], ``value`` NaN where it is not
+    known, which must have no weight."""
+    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
+
+
+def nll(logits: np.ndarray) -> np.ndarray:
+    """Mean negative log-likelihood of passages in nats per token, float64 [models, samples], from (φ, 0).
+
+    Raises ValueError for models of more classes, which do not read passages.
+    """
+    if logits.shape[-1] != 2:
+        raise ValueError(
+            f"models have {logits.shape[-1]} classes; perplexity is that of language models, whose logits are (φ, 0)"
+        )
+    two = logits.astype(np.float64)
+    return np.logaddexp(0.0, two[..., 1] - two[..., 0])
+
+
+def compared_files(case: Case) -> list[str] | None:
+    """The logits of retrained models that this method did not make itself; None if there are none, or if they failed
+    or diverged, which is no fault of this method."""
+    try:
+        if case.compared is None:
+            return None
+    except NoAnswerError:
+        return None
+    own = case.unlearned_files == case.retrained_files
+    return case.control_files if own else case.retrained_files
+
+
+def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
+    """The mean of ``value`` in [0, 1], float64 [target models, samples], over what each target model was asked to
+    forget; NaN where it is not known. Nothing where a model has no such sample."""
+    target = case.membership[case.target]
+    weight = (target.forget & ~np.isnan(value)).astype(np.float64)
+    columns = np.flatnonzero(weight.any(axis=0))
+    if not weight.any(axis=1).all():
+        return {}
+    part = weighted(value[:, columns], weight[:, columns])
+    return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
+
+
+def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:
+    """The mean negative log-likelihood per token of each target model on what it keeps and on the test part, or without
+    one on held-out samples; ``places`` are units and splits of target models. Nothing for models that do not read
+    passages."""
+    logits = case.unlearned[case.target]
+    if logits.shape[-1] != 2:
+        return {}
+    value, target = nll(logits), case.membership[case.target]
+    found, test = {}, case.data.part == 1
+    # A destroyed model shows on what nobody saw.
+    unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
+    for role, rows in {"retain": target.retain, **unseen}.items():
+        columns = np.flatnonzero(rows.any(axis=0))
+        if (rows.sum(axis=1) > 1).all():
+            part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
+            found[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return found

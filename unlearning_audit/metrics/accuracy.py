@@ -1,0 +1,171 @@
+"""Accuracy on what models keep, were asked to forget, never saw, and on the test part."""
+
+import numpy as np
+
+from unlearning_audit.adversary.answers import Answers
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import NoAnswerError
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, _units, row
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, crossed, empty, rates
+
+NEEDS = ("forgotten",)
+DEFAULT = "forgotten"
+
+QUANTITIES = (
+    Quantity(
+        "accuracy", "accuracy", reading="Share of samples that the model classifies as labelled.",
+        columns=tuple(
+            Column(12 + i, role, role=role, group="accuracy", interval=False)
+            for i, role in enumerate(("forget", "heldout", "retain", "test"))
+        ),
+    ),
+    Quantity(
+        "accuracy_gap", ideal=0.0,
+        comparisons=(Comparison("accuracy gap", 12, ideal=0.0, two_sided=True, role="forget", retrained=True),),
+    ),
+    Quantity("majority_share"),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on the target models of a case; the test part is read with clean labels.
+
+    Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right.
+    """
+    return of(case, case.target)
+
+
+def of(case: Case, models: np.ndarray) -> list[Row]:
+    """`rows` of some ``models`` bool [models]; none if all samples have one label, as passages do."""
+    if np.ptp(case.labels) == 0:
+        return []
+    target = case.membership[models]
+    test = case.data.part == 1
+    compared = _compared(case)
+    found = told(
+        guess=case.answers(case.unlearned_files).predicted(models),
+        y=case.labels_of(models),
+        train=target.train,
+        forget=target.forget,
+        heldout=target.heldout,
+        split=target.split,
+        block=target.block,
+        test=test if test.any() else None,
+        test_y=case.data.y_clean,
+        compared=None if compared is None else compared.predicted(models),
+    )
+    return [row for row in found if row.n]
+
+
+#: What a model is worth without the forget set retrained models tell.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The accuracy of each target model on what it keeps and on the test part, or without one on held-out samples;
+    models of one block that keep the same samples are one unit. Of models that read passages, their loss."""
+    target = case.membership[case.target]
+    places = _units.of(target)
+    if np.ptp(case.labels) == 0:
+        return _text.worths(case, places)
+    guess = case.answers(case.unlearned_files).predicted(case.target)
+    taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    test = np.broadcast_to(case.data.part == 1, guess.shape)
+    sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
+    if not test.any():  # a destroyed model shows on what nobody saw
+        sides = {"retain": sides["retain"], "heldout": (target.heldout, taught)}
+    found = {}
+    for role, (rows, answers) in sides.items():
+        columns = np.flatnonzero(rows.any(axis=0))
+        if rows.any(axis=1).all():
+            hit = (guess == answers)[:, columns] * 1.0
+            part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
+            found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return found
+
+
+def _compared(case: Case) -> Answers | None:
+    """The retrained models, unless they failed or diverged: that is no fault of this method."""
+    try:
+        return None if case.compared_files is None else case.answers(case.compared_files)
+    except NoAnswerError:
+        return None
+
+
+def evaluate(*, logits: np.ndarray, compared: np.ndarray | None = None, **fields: np.ndarray | None) -> list[Row]:
+    """`told` from logits, of the models and, in ``compared``, of retrained ones: float [models, samples, classes]."""
+    other = None if compared is None else rates.predicted(compared)
+    return told(guess=rates.predicted(logits), compared=other, **fields)
+
+
+def told(
+    *,
+    guess: np.ndarray,
+    y: np.ndarray,
+    train: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+    test: np.ndarray | None = None,
+    test_y: np.ndarray | None = None,
+    compared: np.ndarray | None = None,
+) -> list[Row]:
+    """Rows "accuracy" of the roles retain, forget, heldout and test.
+
+    "majority_share", of the role retain, is the accuracy there of always predicting the most frequent label.
+    With the predictions of retrained models, ``compared`` int [models, samples], "accuracy_gap" is their accuracy minus
+    that of ``guess``, for each role.
+
+    ``guess`` int [models, samples], the predicted class (`rates.predicted`); ``y`` int [samples] or [models, samples],
+    the labels that models were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and
+    ``block`` int [models]; ``test`` bool [samples] or None; ``test_y`` int [samples], true labels for the test part
+    (default: ``y``). Accuracy is the mean over models of each model's share of right predictions (a NaN logit is
+    wrong); its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
+    that do not fit.
+    """
+    for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
+        if mask.shape != guess.shape:
+            raise ValueError(f"{name} must be [models, samples] = {guess.shape} like the logits, not {mask.shape}")
+    masks = {"retain": train & ~forget, "forget": forget, "heldout": heldout}
+    taught = rates.per_model(y, guess.shape, "y")
+    answers = dict.fromkeys(masks, taught)
+    if test is not None:
+        masks["test"] = rates.per_model(test, guess.shape, "test")
+        answers["test"] = taught if test_y is None else rates.per_model(test_y, guess.shape, "test_y")
+    groups = {"split": split, "block": block}
+    found = [
+        row(
+            metric="accuracy",
+            role=name,
+            estimate=rates.rate(hit=guess == answers[name], rows=rows, **groups),
+        )
+        for name, rows in masks.items()
+    ]
+    found.append(row(metric="majority_share", role="retain", estimate=_majority(taught, masks["retain"])))
+    if compared is None:
+        return found
+    if compared.shape != guess.shape:
+        raise ValueError(f"compared must hold predictions of {guess.shape} models and samples, not {compared.shape}")
+    for name, rows in masks.items():
+        hits = {"of": compared == answers[name], "to": guess == answers[name]}
+        found.append(row(metric="accuracy_gap", role=name, estimate=rates.gap(**hits, rows=rows, **groups)))
+    return found
+
+
+def _majority(y: np.ndarray, rows: np.ndarray) -> Estimate:
+    """Mean over models of the share of the commonest label among their rows; counted, so without an interval."""
+    n = int(rows.any(axis=0).sum())
+    if not n:
+        return empty(n=0, note="no model has samples in this role")
+    share = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
+    value = float(np.mean(share))
+    return Estimate(value, value, value, n, "")

@@ -1,0 +1,28 @@
+"""How far accuracies lie from those of retrained models, pair by pair of swapped splits."""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _pairs, accuracy
+from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = ("swapped_pairs",)
+
+QUANTITIES = OF_ACCURACY
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """The rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and ``role``."""
+    some = _pairs.groups(case.membership)
+
+    def read(some: list[_pairs.Group]) -> list[Row]:
+        models = np.isin(np.arange(len(case.target)), np.concatenate([group.models for group in some]))
+        return [row for row in accuracy.of(case, models) if row.metric == "accuracy_gap"]
+
+    return [row for row in _pairs.each(some, read) if row.pair is not None]

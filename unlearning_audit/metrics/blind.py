@@ -1,0 +1,191 @@
+"""Blind check: can the two sides of an audit be told apart without any model? Then no attack is valid (RULI, A.3.1)."""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit import stats
+from unlearning_audit.adversary import logistic
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import crossed, separation
+from unlearning_audit.stats.readings import balanced_accuracy
+
+LEAKY = "below the range of random divisions: labels tell the sides apart"
+
+
+NEEDS = ("target_samples",)
+DEFAULT = "target_samples"
+
+QUANTITIES = tuple(
+    Quantity(name, attacks=("blind",))
+    for name in ("blind_accuracy", "blind_auc", "label_overlap", "label_overlap_random")
+)
+
+
+class Options(Settings):
+    """``folds`` of the cross-validation; ``ridge``: the penalty of the linear classifier on standardised features;
+    ``shuffles``: random divisions of the same samples, for the chance level of label overlap;
+    ``features``: what the classifier sees, nothing or pixels (of text, how often each token occurs); ``components``:
+    principal components kept if there are more features.
+    """
+
+    features: Literal["pixels", "none"] = "pixels"
+    components: int = Field(default=64, ge=1)
+    folds: int = Field(default=5, ge=2)
+    ridge: float = Field(default=1.0, gt=0)
+    shuffles: int = Field(default=1000, ge=40)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on each target model of a case and its target samples; means over the models.
+
+    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
+    limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
+    range of random divisions.
+    """
+    member = case.membership[case.target]
+    asked = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
+    forget, heldout = member.forget & asked, member.heldout & asked
+    used = (forget | heldout).any(axis=0)
+    features = None
+    if options.features == "pixels":
+        x = case.data.x[used]
+        features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
+    found = [
+        evaluate(
+            y=case.data.y[used],
+            forget=forgotten[used],
+            heldout=out[used],
+            features=features,
+            options=options,
+            rng=generator(case.seed, "blind", model),
+        )
+        for model, (forgotten, out) in enumerate(zip(forget, heldout, strict=True))
+    ]
+    means = {same[0].metric: _mean(same) for same in zip(*found, strict=True)}
+    by_label, chance = means["label_overlap"], means["label_overlap_random"]
+    notes = [note for note in by_label.note.split("; ") if note != LEAKY]
+    note = "; ".join(filter(None, [*notes, LEAKY if by_label.value < chance.ci_low else ""]))
+    return list((means | {"label_overlap": replace(by_label, note=note)}).values())
+
+
+def bags(x: np.ndarray) -> np.ndarray:
+    """How often each token occurs in each row of ``x`` int [samples, length] (marks as in `unlearning_audit.data`), of
+    tokens that two rows have at least: float64 [samples, tokens]."""
+    found, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
+    counts = np.zeros((len(x), len(found)))
+    np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), x != -1)
+    return counts[:, (counts > 0).sum(0) > 1]
+
+
+def principal(x: np.ndarray, components: int) -> np.ndarray:
+    """Standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal components
+    if there are more. Computed without the sides, so that nothing leaks."""
+    x = np.asarray(x, np.float64)
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+    if x.shape[1] <= components:
+        return x
+    left, scale, _ = np.linalg.svd(x, full_matrices=False)
+    return left[:, :components] * scale[:components]
+
+
+def _mean(same: tuple[Row, ...]) -> Row:
+    """One row from those of several models."""
+    if len(same) == 1:
+        return same[0]
+    notes = dict.fromkeys(filter(None, (row.note for row in same)))
+    numbers = {name: float(np.mean([getattr(row, name) for row in same])) for name in ("value", "ci_low", "ci_high")}
+    return replace(same[0], **numbers, note="; ".join([f"mean of {len(same)} models", *notes]))
+
+
+def evaluate(
+    *,
+    y: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    features: np.ndarray | None = None,
+    options: Options,
+    rng: np.random.Generator,
+) -> list[Row]:
+    """Tidy rows of table 11 for one target model: label overlap, its chance level, and a linear classifier.
+
+    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, …], anything that
+    does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is
+    left out). Raises ValueError when a side has fewer samples than folds.
+    """
+    sizes = int(forget.sum()), int(heldout.sum())
+    if min(sizes) < options.folds:
+        raise ValueError(f"the blind check needs at least {options.folds} samples on each side, not {sizes}")
+    rows = _label_rows(y, forget, heldout, options, rng)
+    if features is None:
+        nothing = stats.empty(n=sum(sizes), note="no features were given")
+        return [
+            *rows,
+            *(row(attack="blind", metric=name, estimate=nothing) for name in ("blind_accuracy", "blind_auc")),
+        ]
+    either = forget | heldout
+    x = np.asarray(features, np.float64).reshape(len(forget), -1)[either]
+    return rows + _classifier_rows(x, forget[either], options, rng)
+
+
+def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
+
+    The reading of "proportion of shared classes" that gives the paper's numbers; counting classes that occur on
+    both sides would give 100 % for CIFAR-10.
+    """
+    classes = int(y.max()) + 1
+    shares = [np.bincount(y[side], minlength=classes) / side.sum() for side in (a, b)]
+    return float(np.minimum(*shares).sum())
+
+
+def _label_rows(y, forget, heldout, options: Options, rng) -> list[Row]:
+    overlap = label_overlap(y, forget, heldout)
+    either = np.flatnonzero(forget | heldout)
+    chance = np.empty(options.shuffles)
+    for i in range(options.shuffles):
+        order = rng.permutation(either)
+        sides = np.zeros((2, len(y)), bool)
+        sides[0, order[: forget.sum()]] = True
+        sides[1, order[forget.sum() :]] = True
+        chance[i] = label_overlap(y, *sides)
+    low, high = np.quantile(chance, [0.025, 0.975])
+    leaky = LEAKY if overlap < low else ""
+    n = len(either)
+    return [
+        row(attack="blind", metric="label_overlap", estimate=stats.Estimate(overlap, overlap, overlap, n, leaky)),
+        row(
+            attack="blind",
+            metric="label_overlap_random",
+            estimate=stats.Estimate(
+                float(chance.mean()), float(low), float(high), n, f"range of {options.shuffles} random divisions"
+            ),
+        ),
+    ]
+
+
+def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng) -> list[Row]:
+    """Out-of-fold accuracy and AUC of a ridge logistic regression, each fold read by itself, then averaged."""
+    fold = np.empty(len(positive), np.int64)
+    for side in (positive, ~positive):
+        fold[side] = rng.permutation(np.arange(side.sum()) % options.folds)
+    tested = fold == np.arange(options.folds)[:, None]
+    score = np.zeros(tested.shape)
+    for k, test in enumerate(tested):
+        score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
+    one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
+    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, positive=one, negative=other)]
+    # folds take the role of models in the interval
+    combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
+    estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))
+    return [
+        row(attack="blind", metric=name, estimate=estimate)
+        for name, estimate in zip(("blind_accuracy", "blind_auc"), estimates, strict=True)
+    ]

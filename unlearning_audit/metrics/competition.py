@@ -1,0 +1,301 @@
+"""The score of the NeurIPS 2023 unlearning competition, beside that of retrained models."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _klom, _null, row
+from unlearning_audit.metrics._epsilon import check_phi, points
+from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import Estimate, jackknife, pseudo
+
+HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
+
+
+NEEDS = ("one_forget_set",)
+DEFAULT = "one_forget_set"
+
+QUANTITIES = (
+    Quantity(
+        "forgetting_quality_over_null", "F / F₀", "higher", primary=True, ideal=1.0,
+        reading="Forgetting quality over that of retrained against retrained models: 1 = like retraining.",
+        columns=(Column(4, "F / F₀", besides=True),),
+        comparisons=(Comparison("F / F₀", 5, ideal=1.0, retrained=True),),
+    ),
+    Quantity(
+        "forgetting_quality", "forgetting quality F", "higher",
+        reading="Mean per-sample score of the competition; perfect unlearning is not 1 but F₀.",
+        columns=(Column(5, "F", besides=True),),
+    ),
+    Quantity("forgetting_quality_null", "F₀", reading="Forgetting quality of retrained against retrained models."),
+    Quantity(
+        "score", "final score", "higher",
+        reading="Forgetting quality times the ratios of retain and test accuracy.",
+        columns=(Column(6, "final score", besides=True),),
+        comparisons=(Comparison("final score", 6, retrained=True),),
+    ),
+    Quantity(
+        "klom", "KLOM", "lower",
+        reading="Divergence of each sample's margins over unlearned models from those over retrained ones; "
+        "klom_null is that of retrained models.",
+    ),
+    Quantity("klom_p95", "KLOM, 95th percentile", "lower", reading="KLOM of the sample that one in twenty exceeds."),
+    Quantity("klom_null", "KLOM of retraining", reading="KLOM of retrained against retrained models."),
+    *(Quantity(name) for name in ("retain_accuracy_ratio", "test_accuracy_ratio", "epsilon_mean",
+                                  "epsilon_at_cap_share", "epsilon_lower_bound_mean", "epsilon_lower_bound_max")),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
+    ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
+    halves for the null; ``confidence`` of the lower bounds.
+    """
+
+    rule: Literal["exact", "grid"] = "exact"
+    delta: float = Field(default=1e-5, ge=0, lt=1)
+    buffer: float = Field(default=2.0, gt=0)
+    per_unit: int = Field(default=100, ge=1)
+    cap: float = Field(default=50.0, gt=0)
+    groups: int = Field(default=16, ge=2)
+    splits: int = Field(default=2, ge=1)
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+
+
+@dataclass(frozen=True)
+class Models:
+    """Inputs of the score from one population.
+
+    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models] or None.
+    """
+
+    phi: np.ndarray
+    retain_accuracy: np.ndarray | None = None
+    test_accuracy: np.ndarray | None = None
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on a case. Retraining itself is compared with the independent retrained population.
+
+    Raises ValueError if retraining has no control to be compared with.
+    """
+    unlearned, retrained, independent = populations(case)
+    return evaluate(
+        unlearned=unlearned,
+        retrained=retrained,
+        independent=independent,
+        options=options,
+        rng=rng,
+    )
+
+
+#: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
+#: of the luckiest threshold, however many there are.
+DECIDES = {
+    "forgetting_quality_over_null": Standard(
+        1.0, -1, "forgetting_quality", scale="ratio", far=False, units="groups of models", narrows=False, coarse=True
+    ),
+    "klom": _klom.STANDARD,
+}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """F/F₀ and KLOM in what every group of models and every forget sample adds to them."""
+    forget = np.flatnonzero(case.membership.forget.any(axis=0))
+    rng = generator(case.seed, "competition")
+    phi = [models and models.phi for models in populations(case)]
+    return over_null(*phi, forget, options, rng) | _klom.contributions(*phi, forget, options)
+
+
+def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
+    """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
+    left out in groups, or F₀ rests on a single group or sample."""
+    u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        return {}
+    h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
+    h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
+    if len(h) < 3 or h.shape[1] < 2 or not _stands(null):
+        return {}
+    value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
+    (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
+    return {metric: single(value=value, influence=influence, unit=groups, index=index, standard=standard)}
+
+
+def populations(case: Case) -> "tuple[Models, Models, Models | None]":
+    """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
+    reference, independent = case.retrained_files, case.control_files
+    if case.unlearned_files == case.retrained_files:
+        if independent is None:
+            raise ValueError("metric competition cannot compare retrain with itself; set controls: true")
+        reference, independent = independent, None
+    elif case.unlearned_files == case.control_files:
+        independent = None
+    return (
+        population(case, case.unlearned_files),
+        population(case, reference),
+        None if independent is None else population(case, independent),
+    )
+
+
+def population(case: Case, files: list[str]) -> Models:
+    """What the score reads of the logits in ``files``."""
+    answers, member, test = case.answers(files), case.membership, case.data.part == 1
+    forget = np.flatnonzero(member.forget.any(axis=0))
+    guess = answers.predicted()
+    right = guess == case.labels
+    return Models(
+        phi=answers.phi(case.data.y[forget], rows=forget),
+        retain_accuracy=np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)]),
+        test_accuracy=(guess[:, test] == case.data.y_clean[test]).mean(1) if test.any() else None,
+    )
+
+
+def evaluate(
+    *,
+    unlearned: Models,
+    retrained: Models,
+    independent: Models | None = None,
+    options: Options,
+    rng: np.random.Generator,
+) -> list[Row]:
+    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
+
+    ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
+    compares all of both. Without it F₀ compares random halves of ``retrained``, and F/F₀ uses an F of
+    equally many models, because F depends on their number. The populations may differ in size; rates
+    are taken over each, bins over the smaller. Raises ValueError as ``_epsilon.epsilons``.
+    """
+    check_phi(unlearned.phi, retrained.phi)
+    u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
+    samples = u.shape[1]
+    models = min(len(u), len(r))
+    place = {"rule": options.rule, "models": models}
+    counts = f"{len(u)} unlearned and {len(r)} retrained models"
+
+    eps = _null.replicated(_null.epsilons_of(options), u, r, options)
+    h = points(eps, models=models)
+    rows = [
+        row(metric="epsilon_mean", **place, estimate=_mean(eps, counts, high=options.cap)),
+        row(
+            metric="epsilon_at_cap_share",
+            **place,
+            estimate=stats.clopper_pearson(successes=int((eps[0] >= options.cap).sum()), n=samples),
+        ),
+        row(metric="forgetting_quality", **place, estimate=_mean(h, counts, high=1.0)),
+    ]
+    other = None if independent is None else independent.phi
+    rows += _null_rows(u, r, other, h, options, rng)
+    rows += _klom.rows(u, r, other, options)
+    rows += _final_rows(unlearned, retrained, h, place, options)
+    return rows + _bound_rows(u, r, options, rng)
+
+
+def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
+    return jackknife.estimate(
+        per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
+    )
+
+
+def _null_rows(u, r, independent, h, options: Options, rng) -> list[Row]:
+    """F₀ and F/F₀ with intervals, from two populations or from random halves."""
+    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+        why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
+        names = ("forgetting_quality_null", "forgetting_quality_over_null")
+        return [row(metric=name, estimate=stats.empty(n=h.shape[1], note=why)) for name in names]
+    h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
+    place = {"rule": options.rule, "models": models}
+    return [
+        row(metric="forgetting_quality_null", **place, estimate=_mean(null, how, high=1.0)),
+        row(metric="forgetting_quality_over_null", **place, estimate=_ratio(h, null, how)),
+    ]
+
+
+def _stands(null: np.ndarray) -> bool:
+    """Whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one sample."""
+    total = null.sum(axis=1, keepdims=True)
+    return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
+
+
+def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
+    if not null[0].any():
+        return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
+    if not _stands(null):
+        why = f"no interval: F₀ is 0 without some samples or some models ({note})"
+        return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
+    return jackknife.estimate(
+        per_sample=np.stack([h, null], axis=1),
+        combine=lambda f, f0: f / f0,
+        n=h.shape[1],
+        note=note,
+        bounds=(0.0, np.inf),
+    )
+
+
+def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: Options) -> list[Row]:
+    """RA and TA of unlearned over retrained models, and F · RA · TA."""
+    kept = _null.kept(len(unlearned.phi), len(retrained.phi), options)
+    n = min(len(unlearned.phi), len(retrained.phi))
+    ratios, rows = {}, []
+    for name in ("retain_accuracy", "test_accuracy"):
+        of_u, of_r = getattr(unlearned, name), getattr(retrained, name)
+        if of_u is None or of_r is None:
+            estimate = stats.empty(n=n, note=f"no {name.replace('_', ' ')} was given")
+        elif np.mean(of_r) == 0:
+            estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
+        else:
+            ratios[name] = np.array([of_u[keep_u].mean() / of_r[keep_r].mean() for keep_u, keep_r in kept])
+            estimate = jackknife.estimate(
+                per_sample=np.empty((len(kept), 0, 1)),
+                per_model=ratios[name][:, None],
+                combine=lambda ratio: ratio,
+                n=n,
+                bounds=(0.0, np.inf),
+            )
+        rows.append(row(metric=f"{name}_ratio", estimate=estimate))
+    if len(ratios) < 2:
+        score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
+    else:
+        score = jackknife.estimate(
+            per_sample=h[:, None],
+            per_model=np.stack(list(ratios.values()), axis=1),
+            combine=lambda f, ra, ta: f * ra * ta,
+            n=h.shape[1],
+            bounds=(0.0, np.inf),
+        )
+    return [*rows, row(metric="score", **place, estimate=score)]
+
+
+def _bound_rows(u, r, options: Options, rng) -> list[Row]:
+    """Equation (2): its mean over samples, and the largest with Bonferroni's correction over samples."""
+    names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
+    if min(len(u), len(r)) < 4:
+        why = "a threshold chosen on half of the models needs four of each kind"
+        return [row(metric=name, estimate=stats.empty(n=u.shape[1], note=why)) for name in names]
+    first_u, first_r = (rng.permutation(len(x)) < len(x) // 2 for x in (u, r))
+    samples = u.shape[1]
+
+    def bounds(confidence: float) -> np.ndarray:
+        return epsilon_bounds(
+            unlearned=(u[first_u], u[~first_u]),
+            retrained=(r[first_r], r[~first_r]),
+            delta=options.delta,
+            confidence=confidence,
+        )
+
+    how = f"threshold chosen on {first_u.sum()}, bounded on {(~first_u).sum()} models of each kind"
+    mean = stats.mean_interval(values=bounds(options.confidence))
+    mean = Estimate(mean.value, max(mean.low, 0.0), mean.high, mean.n, f"{how}; interval over samples")
+    largest = float(bounds(1 - (1 - options.confidence) / samples).max())
+    largest = Estimate(largest, largest, np.inf, samples, f"{how}; holds for all samples together; one-sided")
+    place = {"confidence": options.confidence}
+    return [row(metric=name, **place, estimate=e) for name, e in zip(names, (mean, largest), strict=True)]

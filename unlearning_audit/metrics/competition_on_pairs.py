@@ -1,0 +1,161 @@
+"""The score of the competition on swapped pairs: each split's models against those retrained for the same split."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _pairs, row
+from unlearning_audit.metrics._epsilon import epsilons, points
+from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, jackknife
+
+#: Fewer pairs say too little of how pairs vary.
+PAIRS = 3
+NO_NULL = "retraining would be its own null here: set controls: true"
+
+
+NEEDS = ("swapped_pairs",)
+
+QUANTITIES = OF_COMPETITION
+
+
+class Options(Settings):
+    """``rule``: ``exact`` thresholds or the published ``grid``, as for the metric competition."""
+
+    rule: Literal["exact", "grid"] = "exact"
+
+
+@dataclass(frozen=True)
+class Split:
+    """What one split of pair ``block`` gives.
+
+    ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
+    retrained (NaN: unknown). ``retain`` and ``test``: accuracy of its models and of retrained ones (NaN: no test part).
+    """
+
+    block: int
+    h: np.ndarray
+    null: np.ndarray
+    retain: tuple[float, float]
+    test: tuple[float, float]
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
+
+    ε of a sample compares the n models of a split that unlearned it with n models retrained for that split; F₀ those
+    with the n retrained for the other split, which keep the same samples. With few models ε has few values, but then
+    F and F₀ share them. Retraining itself is held against its control, or without one against the other split, where
+    F₀ would be the same comparison and is empty.
+    """
+    splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
+
+    def read(some: list[_pairs.Group]) -> list[Row]:
+        found = estimates([splits[g.block, g.forget[0]] for g in some])
+        note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
+        return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in found.items()]
+
+    return list(_pairs.each(_pairs.groups(case.membership), read))
+
+
+def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
+    """The points of one split's models, and their accuracies beside those of retrained ones."""
+    own, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
+    reference, independent = (case.retrained_files, group.models), twins
+    if case.unlearned_files == case.retrained_files and case.control_files:
+        reference = case.control_files, group.models
+    elif case.unlearned_files == case.retrained_files:
+        reference, independent = twins, None
+    y = np.broadcast_to(case.labels, case.membership.train.shape)[group.models[0]]
+
+    def compared(*populations: tuple[list[str], np.ndarray]) -> np.ndarray:
+        phi = []
+        for files, models in populations:
+            chosen = np.isin(np.arange(len(case.membership.seed)), models)
+            phi.append(case.answers(files).phi(y[group.forget], chosen, group.forget))
+        return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
+
+    def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+        right = [
+            (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
+            for files, models in (own, reference)
+        ]
+        return tuple(map(float, right))
+
+    h = compared(own, reference)
+    null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
+    retain = accuracies(case.membership.retain[group.models[0]], y)
+    return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
+
+
+def estimates(splits: list[Split]) -> dict[str, Estimate]:
+    """The four numbers of some splits, as means over all their samples.
+
+    From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. Below,
+    it covers samples only and says so: a jackknife over a split's models would compare ε of unlike numbers of models.
+    """
+    blocks = sorted({p.block for p in splits})
+    found = {}
+    whole = _values(splits)
+    without = [_values([p for p in splits if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
+    h, null = np.concatenate([p.h for p in splits]), np.concatenate([p.null for p in splits])
+    worth = _worth(splits)
+    alone = {  # each as a function of the means of h and of null
+        "forgetting_quality": lambda f, _: f,
+        "forgetting_quality_null": lambda _, f0: f0,
+        "forgetting_quality_over_null": lambda f, f0: f / f0,
+        "score": lambda f, _: f * worth,
+    }
+    for name, value in whole.items():
+        if math.isnan(value):
+            found[name] = stats.empty(n=len(h), note=_why(name, whole, null))
+        elif len(blocks) >= PAIRS:
+            found[name] = _over_pairs(value, np.array([one[name] for one in without]), len(h))
+        else:
+            found[name] = jackknife.estimate(
+                per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
+                bounds=(0.0, math.inf),
+            )  # fmt: skip
+    return found
+
+
+def _values(splits: list[Split]) -> dict[str, float]:
+    f, f0 = (float(np.concatenate(some).mean()) for some in ([p.h for p in splits], [p.null for p in splits]))
+    return {
+        "forgetting_quality": f,
+        "forgetting_quality_null": f0,
+        "forgetting_quality_over_null": f / f0 if f0 else math.nan,
+        "score": f * _worth(splits),
+    }
+
+
+def _worth(splits: list[Split]) -> float:
+    """RA and TA multiplied: accuracy over that of retrained models."""
+    ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
+    return float(math.prod(own / other if other else math.nan for own, other in ratios))
+
+
+def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:
+    if np.isnan(without).any():
+        return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
+    error = math.sqrt(jackknife.jackknife_variance(without))
+    half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(without) - 1)) * error
+    return Estimate(value, max(value - half, 0.0), value + half, n)
+
+
+def _why(name: str, whole: dict[str, float], null: np.ndarray) -> str:
+    if name == "score":
+        return "the final score needs the accuracy of retrained models on a test part, above 0"
+    return NO_NULL if np.isnan(null).any() else "F₀ is 0"
+
+
+def _noted(estimate: Estimate, note: str) -> Estimate:
+    return Estimate(
+        estimate.value, estimate.low, estimate.high, estimate.n, "; ".join(filter(None, (note, estimate.note)))
+    )

@@ -1,0 +1,213 @@
+"""Efficacy by epistemic uncertainty: 1 / mean squared gradient norm of the target set (Becker and Liebig 2022)."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, rates
+
+
+def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
+    """ι of each model, float64 [models]: mean over its target samples of ‖∇_θ log p_θ(y|x)‖² (equation 7).
+
+    ``squared_norms`` float [models, samples] ≥ 0, gradients for the observed label; ``target`` bool [models,
+    samples] says which samples count for which model (None: all). Raises ValueError for negative or NaN values
+    among them, for shapes that differ, and for a model without target samples.
+    """
+    squared_norms = np.asarray(squared_norms, np.float64)
+    target = np.ones(squared_norms.shape, bool) if target is None else target
+    if squared_norms.ndim != 2 or target.shape != squared_norms.shape:
+        raise ValueError(
+            f"squared gradient norms and targets must be [models, samples], not {squared_norms.shape}, {target.shape}"
+        )
+    if not target.any(axis=1).all():
+        raise ValueError(f"model {int((~target.any(axis=1)).argmax())} has no target samples to measure")
+    if not (squared_norms[target] >= 0).all():
+        raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
+    return np.where(target, squared_norms, 0.0).sum(axis=1) / target.sum(axis=1)
+
+
+def efficacy(information: np.ndarray) -> np.ndarray:
+    """1/ι, inf where ι is 0 (equation 8); with ‖∇ mean cross-entropy‖² for ι, its upper bound (lemma 1). float64."""
+    information = np.asarray(information, np.float64)
+    with np.errstate(divide="ignore"):
+        return np.where(information > 0, 1.0 / information, np.inf)
+
+
+NEEDS = ("seeds",)
+DEFAULT = "seeds"
+
+QUANTITIES = (
+    Quantity(
+        "efficacy_median", "median efficacy", "lower", logarithmic=True, primary=True,
+        reading="1 over the mean squared gradient norm of the forgotten samples, as a median over models: the "
+        "lower, the "
+        "less settled the weights are on them. Retraining is the yardstick.",
+        columns=(Column(9, "median efficacy", besides=True),),
+        comparisons=(Comparison("efficacy", 7, falling=True, each="efficacy"),),
+    ),
+    Quantity(
+        "efficacy", "efficacy", "lower", logarithmic=True,
+        reading="1 over the mean squared gradient norm of the forgotten samples: the lower, the less settled "
+        "the weights "
+        "are on them. Retraining is the yardstick.",
+    ),
+    Quantity(
+        "efficacy_upper_bound", "upper bound of efficacy", "lower", logarithmic=True,
+        reading="1 over the squared norm of the mean gradient of the forgotten samples.",
+    ),
+    Quantity(
+        "efficacy_upper_bound_median", "median upper bound", "lower", logarithmic=True,
+        reading="1 over the squared norm of the mean gradient of the forgotten samples: never less than efficacy.",
+    ),
+    Quantity(
+        "information", "ι", "higher", logarithmic=True,
+        reading="Mean squared gradient norm of the forgotten samples: the higher, the less settled the weights.",
+    ),
+    Quantity(
+        "attack_probability", "probability of membership", "lower", logarithmic=True,
+        reading="Mean probability of membership that an attack gives to the forgotten samples. Retraining is the "
+        "yardstick.",
+    ),
+    *(Quantity(f"{name}_{what}") for name in ("efficacy", "efficacy_upper_bound") for what in ("sd",)),
+    *(Quantity(f"{name}_{what}") for name in ("information", "attack_probability") for what in ("median", "sd")),
+    Quantity("accuracy_sd"),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels; then
+    the probability of membership by attacks, and the spread of accuracies over models."""
+    squared_norms, mean_squared_norm = case.gradients
+    found = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+    forget = case.membership[case.target].forget
+    for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
+        found += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
+    return found + _accuracy_spread(case)
+
+
+#: How settled weights are without the forget set only retrained models tell.
+DECIDES = {"efficacy": Standard(np.nan, 1, "efficacy", scale="log", units="models")}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The logarithm of every model's efficacy; none where one is infinite. Differences of methods are then mean
+    logarithms of ratios, seed by seed, which are those of medians where these spread alike to both sides."""
+    with np.errstate(divide="ignore"):
+        values = np.log(efficacy(information(case.gradients[0])))
+    if not np.isfinite(values).all():
+        return {}
+    return {"efficacy": single(value=values, unit=np.arange(len(values)), standard=DECIDES["efficacy"])}
+
+
+def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
+    """Mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set (bool, same
+    shape): float64 [models]; what figures 3 and 4 of the paper show. Raises ValueError for values outside [0, 1].
+    """
+    if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
+        raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
+    return np.where(forget, score, 0.0).sum(axis=1) / forget.sum(axis=1)
+
+
+def evaluate(
+    *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None
+) -> list[Row]:
+    """`tidy` rows over models (seeds) of information, efficacy and its upper bound.
+
+    ``squared_norms`` and ``target`` as ``information``; ``mean_squared_norm`` float [models], ‖∇ of the mean
+    cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf, means and standard
+    deviations are empty, and the median stays. Raises ValueError as ``information``, and where ‖mean gradient‖² exceeds
+    the mean of the squared norms (theorem 1), which means that the gradients are wrong.
+    """
+    iota = information(squared_norms, target=target)
+    bound = np.asarray(mean_squared_norm, np.float64)
+    if bound.shape != iota.shape or not (bound >= 0).all():
+        raise ValueError(f"squared norms of the mean gradient must be {len(iota)} numbers of at least 0, one a model")
+    if (bound > iota * (1 + 1e-3) + 1e-30).any():  # float32 gradients
+        model = int((bound - iota).argmax())
+        raise ValueError(
+            f"model {model}: the mean gradient's squared norm {bound[model]:g} exceeds the mean squared norm "
+            f"{iota[model]:g}: both must come from the same samples and labels"
+        )
+    # Rounding must not put the bound below efficacy: with one target sample they are equal.
+    bound = np.minimum(bound, iota)
+    quantities = {"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)}
+    return tidy(quantities)
+
+
+def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
+    """Rows of each quantity, name → float64 [models]: mean, standard deviation ("_sd") and median ("_median") over
+    models with their intervals, then the value of every model (field ``model``) without one."""
+    found = []
+    for name, values in quantities.items():
+        found += [
+            row(metric=name + suffix, attack=attack, estimate=estimate) for suffix, estimate in summary(values).items()
+        ]
+        for model, value in enumerate(values.tolist()):
+            alone = Estimate(value, np.nan, np.nan, 1)
+            found.append(row(metric=name, attack=attack, model=model, estimate=alone))
+    return found
+
+
+def _accuracy_spread(case: Case) -> list[Row]:
+    """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
+    target = case.membership[case.target]
+    guess = case.answers(case.unlearned_files).predicted(case.target)
+    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    test = np.broadcast_to(case.data.part == 1, guess.shape)
+    roles = {"retain": (right, target.retain), "forget": (right, target.forget)}
+    roles["test"] = guess == case.data.y_clean, test
+    return [
+        row(
+            metric="accuracy_sd",
+            role=role,
+            estimate=stats.sd_interval(values=(hit & mask).sum(axis=1) / mask.sum(axis=1)),
+        )
+        for role, (hit, mask) in roles.items()
+        if mask.any(axis=1).all()
+    ]
+
+
+def summary(values: np.ndarray) -> dict[str, Estimate]:
+    """Mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
+
+    Student's t for the mean, chi-square for the standard deviation, order statistics for the median. Infinite
+    values leave the first two empty, with the reason.
+    """
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        nothing = stats.empty(n=len(values), note=f"ι is 0 and efficacy infinite in {infinite} of {len(values)} models")
+        return {"": nothing, "_sd": nothing, "_median": median_interval(values=values)}
+    return {
+        "": stats.mean_interval(values=values),
+        "_sd": stats.sd_interval(values=values),
+        "_median": median_interval(values=values),
+    }
+
+
+def median_interval(*, values: np.ndarray, level: float = stats.LEVEL) -> Estimate:
+    """Median with its distribution-free interval between order statistics, at least ``level`` (Thompson 1936).
+
+    Below six values (at 95 %) no pair of order statistics reaches the level: the limits are NaN.
+    """
+    from scipy.special import bdtr
+
+    values = np.sort(values)
+    n = len(values)
+    # P(fewer than k of n lie below the median) = bdtr(k − 1); the interval [k-th, (n + 1 − k)-th] misses twice that
+    ranks = np.arange(1, n // 2 + 1)
+    allowed = ranks[2 * bdtr(ranks - 1.0, n, 0.5) <= 1 - level]
+    middle = float((values[(n - 1) // 2] + values[n // 2]) / 2)
+    if not len(allowed):
+        return Estimate(middle, np.nan, np.nan, n, f"{n} values are too few for an interval of the median")
+    k = allowed[-1]
+    return Estimate(middle, float(values[k - 1]), float(values[n - k]), n)

@@ -1,0 +1,40 @@
+"""Efficacy by epistemic uncertainty on swapped pairs."""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _pairs, efficacy
+from unlearning_audit.metrics.efficacy import QUANTITIES as OF_EFFICACY
+from unlearning_audit.plugins.settings import Settings
+
+#: Gradient norms are kept with the logits.
+NEEDS = ("swapped_pairs", "squared_norms")
+
+
+QUANTITIES = OF_EFFICACY
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`efficacy.tidy` over all splits, then over those of each pair (field ``pair``); ``n`` counts splits.
+
+    Efficacy depends more on the forget samples, which models of one split share, than on initial weights: a split
+    counts once, by the median of its models. Values of single models are not kept.
+    """
+    squared_norms, mean_squared_norm = case.gradients
+
+    def of_split(group: _pairs.Group) -> dict[str, float]:
+        models = group.models
+        found = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
+        return {row.metric: row.value for row in found if row.metric.endswith("_median")}
+
+    def read(some: list[_pairs.Group]) -> list[Row]:
+        splits = [of_split(group) for group in some]
+        values = {name.removesuffix("_median"): np.array([one[name] for one in splits]) for name in splits[0]}
+        return [row for row in efficacy.tidy(values) if row.model is None]
+
+    return list(_pairs.each(_pairs.groups(case.membership), read))

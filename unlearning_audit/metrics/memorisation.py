@@ -1,0 +1,107 @@
+"""How much of a text a language model says by itself: exact memorisation and extraction strength."""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.reference import RANK
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels
+
+#: What models say of single tokens is kept with the logits.
+NEEDS = ("fair_draw", "tokens")
+
+QUANTITIES = (
+    Quantity(
+        "exact_memorisation",
+        reading="Share of tokens that are the model's first guess; on text that was never seen it is not 0.",
+    ),
+    Quantity(
+        "exact_memorisation_gap", "exact memorisation above retraining", ideal=0.0,
+        reading="Exact memorisation minus that of retrained models: 0 = as if retrained.",
+        comparisons=(
+            Comparison("memorisation gap", 32, ideal=0.0, two_sided=True, role="forget", retrained=True),
+        ),
+    ),
+    Quantity(
+        "extraction_strength",
+        reading="Share of a text's end that greedy decoding gives without an error: 0 = not even the last token.",
+    ),
+    Quantity("extraction_strength_gap", "extraction strength above retraining", ideal=0.0),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of forgotten and held-out samples (field ``role``), each in [0, 1] and the mean over models and samples:
+    "exact_memorisation", the share of scored tokens that are the model's first guess (Tirumala et al. 2022), and
+    "extraction_strength", the share of the text's end that greedy decoding gives without an error once what is before
+    it is given (Carlini et al. 2021). With retrained models, "…_gap" is the difference to theirs: 0 as retrained."""
+    member = case.membership
+    asked = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
+    every = np.ones(len(case.target), bool)
+    files = _text.compared_files(case)
+    own, other = (
+        None if source is None else both(case.signal("tokens", source, every, asked)[..., RANK])
+        for source in (case.unlearned_files, files)
+    )
+
+    def read(models: np.ndarray) -> list[Row]:
+        groups = {"split": member.split[models], "block": member.block[models]}
+        found = []
+        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
+            weight = mask[np.ix_(models, asked)].astype(np.float64)
+            columns = int(weight.any(0).sum())
+            if not weight.any(1).all():
+                continue
+            for name, value in own.items():
+                level = _text.weighted(value[models], weight)
+                estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
+                found.append(row(metric=name, role=role, estimate=estimate))
+                if other is not None:
+                    apart = crossed.difference(level, _text.weighted(other[name][models], weight))
+                    estimate = levels.of(apart, **groups, n=columns)
+                    found.append(row(metric=f"{name}_gap", role=role, estimate=estimate))
+        return found
+
+    return list(_text.each(case, read))
+
+
+#: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
+#: same ranks, and is 0 for nearly all texts and models.
+DECIDES = {"exact_memorisation": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The exact memorisation by each target model of what it was asked to forget."""
+    value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
+    asked = np.flatnonzero(case.membership.forget[case.target].any(0))
+    value[:, asked] = exact(case.signal("tokens", case.unlearned_files, case.target, asked)[..., RANK])
+    return _text.of_forgotten(case, "exact_memorisation", value, DECIDES["exact_memorisation"])
+
+
+def both(rank: np.ndarray) -> dict[str, np.ndarray]:
+    """The two readings of each sample, float64 [models, samples]; ``rank`` [models, samples, tokens], NaN where a token
+    is not scored. NaN for samples without a scored token."""
+    return {"exact_memorisation": exact(rank), "extraction_strength": strength(rank)}
+
+
+def exact(rank: np.ndarray) -> np.ndarray:
+    """The share of scored tokens with rank 0."""
+    scored = ~np.isnan(rank)
+    with np.errstate(invalid="ignore"):
+        return (rank == 0).sum(-1) / scored.sum(-1)
+
+
+def strength(rank: np.ndarray) -> np.ndarray:
+    """The length of the run of rank 0 at the end, over the number of scored tokens: 0 if the last token is wrong."""
+    scored = ~np.isnan(rank)
+    unbroken = np.cumprod(((rank == 0) | ~scored)[..., ::-1], axis=-1)[..., ::-1]
+    with np.errstate(invalid="ignore"):
+        return (unbroken * scored).sum(-1) / scored.sum(-1)

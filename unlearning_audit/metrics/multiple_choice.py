@@ -1,0 +1,87 @@
+"""Multiple choice: how often the right answer is likelier than every wrong one (as in WMDP, Li et al. 2024)."""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case, views_logp
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, crossed, levels
+
+NEEDS = ("fair_draw",)
+
+QUANTITIES = (
+    Quantity(
+        "choice_accuracy", "choice accuracy",
+        reading="Share of questions whose right answer is the likeliest of all choices; see choice_chance for what "
+        "guessing gives.",
+    ),
+    Quantity("choice_chance", "choice accuracy by chance", reading="One over the number of choices, the mean."),
+    Quantity(
+        "choice_gap", "choice accuracy above retraining", ideal=0.0,
+        reading="Choice accuracy minus that of retrained models: 0 = as if retrained.",
+        comparisons=(Comparison("choice gap", 38, ideal=0.0, two_sided=True, role="forget", retrained=True),),
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of every role (field ``role``): "choice_accuracy", the share of samples that are likelier, by the mean log p of
+    a token, than each of their perturbed answers; where k choices are equally likely, 1/k of a right one;
+    "choice_chance", the mean of 1/choices, which a model that knows nothing has; and, with retrained models,
+    "choice_gap", the accuracy minus theirs. Raises ValueError for data without wrong answers."""
+    wrong = case.data.views("perturbed")
+    if not wrong.shape[1]:
+        raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
+    files = _text.compared_files(case)
+    own = right(case.unlearned, wrong)
+    other = None if files is None else right(case.answers(files).logits, wrong)
+    chance = 1 / (1 + (wrong >= 0).sum(1))
+
+    def read(models: np.ndarray) -> list[Row]:
+        member = case.membership[models]
+        groups = {"split": member.split, "block": member.block}
+        found = []
+        for role, mask in _text.roles(case, member).items():
+            weight = (mask & (wrong >= 0).any(1)).astype(np.float64)
+            if not weight.any(1).all():
+                continue
+            n = int(weight.any(0).sum())
+            part = _text.weighted(own[models], weight)
+            estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
+            found.append(row(metric="choice_accuracy", role=role, estimate=estimate))
+            guess = float((weight * chance).sum() / weight.sum())
+            found.append(row(metric="choice_chance", role=role, estimate=Estimate(guess, guess, guess, n, "")))
+            if other is not None:
+                apart = crossed.difference(part, _text.weighted(other[models], weight))
+                found.append(row(metric="choice_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+        return found
+
+    return list(_text.each(case, read))
+
+
+#: How often a model chooses well that never saw a question only retrained models tell.
+DECIDES = {"choice_accuracy": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The accuracy of each target model on the questions that it was asked to forget."""
+    chosen = right(case.unlearned[case.target], case.data.views("perturbed"))
+    return _text.of_forgotten(case, "choice_accuracy", chosen, DECIDES["choice_accuracy"])
+
+
+def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest, else 0:
+    float64 [models, samples], NaN without wrong answers. ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64
+    [samples, most], rows, −1 for none."""
+    choices = np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)
+    logp = views_logp(logits, choices)
+    best = np.fmax.reduce(logp, axis=-1)
+    likeliest = (logp == best[..., None]).sum(-1)
+    return np.where((wrong >= 0).any(1), (logp[..., 0] == best) / likeliest, np.nan)

@@ -1,0 +1,83 @@
+"""A one-run audit: of each pair of samples, a fair coin said which one a model was trained on and asked to forget.
+
+The pairs are canaries that the protocol drew; or what a model of the SWAP test forgot and what it never saw, paired at
+random: these sets are uniform and of one size, so that such pairs are decided by fair coins as well.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _coins, _one_run
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+
+#: Where a scenario asks for it besides the metrics of its protocol, it needs no retrained models.
+ALONE = True
+
+NEEDS = ("coins",)
+DEFAULT = "canaries"
+
+_ATTACKS = ("phi", "phi_two_sided", "phi_likelihood_ratio", "adaptive", "extended", "extended_half")
+QUANTITIES = (
+    Quantity(
+        "right_guesses", primary=True, ideal=0.5, attacks=_ATTACKS,
+        reading="Share of pairs of a forgotten and a never seen sample of which the attack names the forgotten one: "
+        "0.5 = chance.",
+        columns=(Column(10, "right guesses", besides=True),),
+        comparisons=(Comparison("one-run guesses", 11, attack="phi", ideal=0.5, two_sided=True),),
+    ),
+    Quantity(
+        "one_run_p", "p of one run", "higher", logarithmic=True, attacks=_ATTACKS,
+        reading="Chance of so many right guesses if nothing were left: below 0.05, something is.",
+        columns=(Column(10, "p of one run", interval=False, besides=True),),
+    ),
+    Quantity(
+        "epsilon_request", "ε of the request", "lower", ideal=0.0, attacks=_ATTACKS,
+        reading="Lower bound, with confidence 0.95, on the ε of (ε, δ)-unlearning of all that was to be forgotten, "
+        "together: 0 = nothing shown.",
+    ),
+    Quantity(
+        "epsilon_record", "ε of a sample", "lower", ideal=0.0, attacks=_ATTACKS,
+        reading="Lower bound, with confidence 0.95, on the ε of differential privacy where a record is added "
+        "or removed, as the budgets of DP-SGD are: 0 = nothing shown.",
+    ),
+    Quantity(
+        "epsilon_replace", "ε of a replaced sample", "lower", ideal=0.0, attacks=_ATTACKS,
+        reading="Lower bound, with confidence 0.95, on the ε of differential privacy where one record of a "
+        "pair replaces the other: 0 = nothing shown.",
+    ),
+    Quantity(
+        "detectable_share", "least share found", "lower", attacks=_ATTACKS,
+        reading="Share of right guesses that this many pairs find in four audits of five: a smaller trace "
+        "may be missed.",
+    ),
+    Quantity(
+        "one_run_e", "e of one run", "lower", logarithmic=True, attacks=_ATTACKS,
+        reading="Evidence that something is left; e-values of independent audits may be multiplied, and 20 "
+        "is as strong as a p-value of 0.05, however often one looked.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``delta``: the δ of (ε, δ)-unlearning in all lower bounds on ε."""
+
+    delta: float = Field(0.0, ge=0, lt=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` with the study's options."""
+    return evaluate(case, options)
+
+
+def evaluate(case: Case, options: Options) -> list[Row]:
+    """`_one_run.evaluate` on the target models of a case: on their canaries, or on F and T if they have none."""
+    return _one_run.evaluate(
+        scores=_one_run.scores_of(case),
+        tosses=_coins.tossed(case.membership[case.target], case.seed),
+        adaptive=case.sets["adaptive"],
+        delta=options.delta,
+        seed=case.seed,
+    )

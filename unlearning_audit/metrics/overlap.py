@@ -1,0 +1,76 @@
+"""How much of what is asked about stands in the retained text as well: a control of the data, not of a method.
+
+All methods have the same, so it is no part of verdicts or of the meta-evaluation.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels
+
+NEEDS = ("fair_draw",)
+
+QUANTITIES = (
+    Quantity(
+        "ngram_overlap", "n-gram overlap",
+        reading="Share of a sample's runs of n tokens that also stand in the retained text. Alike for forgotten and "
+        "held-out samples, or attacks may know them by this alone; near 0, or little of a sample can be forgotten.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``n``: how many tokens make a run (RULI: 7)."""
+
+    n: int = Field(7, ge=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of forgotten and held-out samples (field ``role``), "ngram_overlap": the share of a sample's runs of n tokens
+    that occur in what its model keeps, the mean over models and samples with a run. Raises ValueError for data that are
+    no tokens."""
+    if case.data.x.dtype.kind != "i":
+        raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
+    member, runs = case.membership, numbered(case.data.x, options.n)
+    share = np.stack([shared(runs, kept) for kept in member.retain])
+
+    def read(models: np.ndarray) -> list[Row]:
+        groups = {"split": member.split[models], "block": member.block[models]}
+        found = []
+        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
+            weight = (mask[models] & (runs >= 0).any(1)).astype(np.float64)
+            if weight.any(1).all():
+                part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
+                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
+                found.append(row(metric="ngram_overlap", role=role, estimate=estimate))
+        return found
+
+    return list(_text.each(case, read))
+
+
+def numbered(x: np.ndarray, n: int) -> np.ndarray:
+    """A number for each different run of ``n`` tokens: int64 [samples, length − n + 1], −1 for runs with padding.
+
+    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding."""
+    if x.shape[1] < n:
+        return np.full((len(x), 1), -1)
+    windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
+    real = ~(windows == -1).any(-1)
+    ids = np.where(windows < 0, ~windows, windows)[real]
+    found = np.full(real.shape, -1)
+    found[real] = np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def shared(runs: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """The share of each sample's ``runs`` (as `numbered` gives them) that a sample of ``kept`` bool [samples] has:
+    float64 [samples], 0 for samples without a run."""
+    there = np.zeros(runs.max(initial=0) + 2, bool)
+    there[runs[kept]] = True
+    there[-1] = False  # −1, no run
+    return there[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)

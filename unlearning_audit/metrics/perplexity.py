@@ -1,0 +1,76 @@
+"""How well language models predict what they keep, were asked to forget, never saw, and the test part.
+
+Perplexity on what is kept and on the test part is the worth of a model in every verdict (`accuracy.contributions`). The
+loss on what was forgotten decides by the attacks that read it, and not a second time by itself.
+"""
+
+import math
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, row
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, levels
+
+NEEDS = ("fair_draw",)
+
+QUANTITIES = (
+    Quantity(
+        "nll", "NLL",
+        reading="Mean negative log-likelihood per token in nats: the lower, the better the model knows the text.",
+    ),
+    Quantity(
+        "perplexity",
+        reading="e to the power of the mean negative log-likelihood per token: between how many tokens the model is in "
+        "doubt. Lower on forgotten than on held-out text = still known; higher on test = the model is harmed.",
+        columns=tuple(
+            Column(16 + i, role, role=role, group="perplexity", interval=False)
+            for i, role in enumerate(("forget", "heldout", "retain", "test"))
+        ),
+    ),
+    Quantity(
+        "nll_gap", "NLL above retraining", ideal=0.0,
+        reading="Mean negative log-likelihood per token minus that of retrained models: 0 = as if retrained.",
+        comparisons=(Comparison("NLL gap", 30, ideal=0.0, two_sided=True, role="forget", retrained=True),),
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """For every role: "nll", the mean over models and samples of the negative log-likelihood per scored token in nats;
+    "perplexity", e to that power; and "nll_gap", nll minus that of retrained models of the same splits (0: as if
+    retrained; in the row of retraining itself, against its control: what chance does)."""
+    own = _text.nll(case.unlearned)
+    files = _text.compared_files(case)
+    gap = None if files is None else own - _text.nll(case.answers(files).logits)
+    member = case.membership
+    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+    roles = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout, "test": test}
+    roles = {name: mask for name, mask in roles.items() if mask.any()}
+
+    def read(models: np.ndarray) -> list[Row]:
+        groups = {"split": case.membership.split[models], "block": case.membership.block[models]}
+        found = []
+        for name, mask in roles.items():
+            where = {"rows": mask[models], **groups}
+            mean = levels.level(value=own[models], **where)
+            found.append(row(metric="nll", role=name, estimate=mean))
+            found.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
+            if gap is not None:
+                distance = levels.level(value=gap[models], **where)
+                found.append(row(metric="nll_gap", role=name, estimate=distance))
+        return found
+
+    return list(_text.each(case, read))
+
+
+def exponential(of: Estimate) -> Estimate:
+    """e to the power of an estimate; its interval holds e to the power of the truth as often."""
+    return Estimate(*(math.exp(min(v, 700.0)) for v in (of.value, of.low, of.high)), of.n, of.note)

@@ -1,0 +1,119 @@
+"""PrivLeak: how far the AUC of Min-K % lies from that on retrained models, in per cent (MUSE, Shi et al. 2024)."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.reference import LOGP
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, _units, row
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels, separation
+
+#: What models say of single tokens is kept with the logits.
+NEEDS = ("fair_draw", "tokens")
+
+QUANTITIES = (
+    Quantity(
+        "privleak", "PrivLeak, %", ideal=0.0,
+        reading="Distance of the AUC of Min-K % from that on retrained models, in per cent: 0 = as retrained, -100 = "
+        "every forgotten sample is still recognised, above 0 = it looks less known than what was never seen.",
+        columns=(Column(20, "PrivLeak, %"),),
+        comparisons=(Comparison("PrivLeak", 31, ideal=0.0, two_sided=True, retrained=True),),
+    ),
+    Quantity(
+        "min_k_auc", "AUC of Min-K %", "lower",
+        reading="AUC with which Min-K % tells forgotten from held-out samples, of which PrivLeak is the distance.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``share`` of the tokens that Min-K % reads (MUSE: .4)."""
+
+    share: float = Field(0.4, gt=0, le=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """ "privleak": 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of telling forgotten from held-out samples, the
+    mean over models of both; 0 as retrained, below: forgotten samples are still recognised, above: they look less
+    known than what was never seen. Retraining itself is held against its control. "min_k_auc": 1 − A, as verdicts read
+    it. No rows without retrained models.
+    """
+    files = _text.compared_files(case)
+    if files is None:
+        return []
+    asked = np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
+    every = np.ones(len(case.target), bool)
+    score = [
+        of_tokens.lowest(case.signal("tokens", source, every, asked)[..., LOGP], options.share)
+        for source in (case.unlearned_files, files)
+    ]
+
+    def read(models: np.ndarray) -> list[Row]:
+        forget, heldout = (mask[np.ix_(models, asked)] for mask in (case.membership.forget, case.membership.heldout))
+        place = {"split": case.membership.split[models], "block": case.membership.block[models]}
+        own, other = (one[models] for one in score)
+        return [
+            row(metric="privleak", estimate=leak(own, other, forget, heldout, **place)),
+            row(metric="min_k_auc", estimate=auc(own, forget, heldout, **place)),
+        ]
+
+    return list(_text.each(case, read))
+
+
+#: Retrained models are the measure, as in PrivLeak itself, of which this is the AUC.
+DECIDES = {"min_k_auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The AUC of Min-K % of forgotten against held-out samples for each target model."""
+    target, share = case.membership[case.target], options.share
+    asked = np.flatnonzero((target.forget | target.heldout).any(0))
+    score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, asked)[..., LOGP], share)
+    both = sides(target.forget[:, asked], target.heldout[:, asked])
+    if not all(side.any(1).all() for side in both.values()):
+        return {}
+    part = separation.auc(score=score, **both)
+    return {"min_k_auc": single(**vars(part), **_units.of(target), index=asked, standard=DECIDES["min_k_auc"])}
+
+
+def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
+    """The two sides of the AUC, as weights."""
+    return {"positive": forget * 1.0, "negative": heldout * 1.0}
+
+
+def _each(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
+    return separation.auc(score=score, **sides(forget, heldout))
+
+
+def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):
+    """The mean AUC of models, with its interval; arguments as of `leak`."""
+    n = int((forget | heldout).any(0).sum())
+    return levels.of(_each(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0))
+
+
+def leak(
+    own: np.ndarray, other: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
+):
+    """PrivLeak of models ``own`` against retrained models ``other`` of the same memberships.
+
+    ``own`` and ``other`` float64 [models, samples], larger = more member-like, anything where a sample is neither
+    forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
+    first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
+    """
+    a, r = (_each(score, forget, heldout) for score in (own, other))
+    base = 1 - float(r.value.mean())
+    if base <= 0:
+        raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
+    ratio = (1 - float(a.value.mean())) / base
+    # (1 − a)/(1 − r) − 1 moves by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
+    moved = crossed.difference(crossed.PerModel(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
+    scale = 100 / base
+    centred = crossed.PerModel(
+        100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
+    )
+    return levels.of(centred, split=split, block=block, n=int((forget | heldout).any(0).sum()))

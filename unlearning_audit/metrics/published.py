@@ -1,0 +1,211 @@
+"""What result files of other people allow: attacks by their scores, and means of what was read of each sample."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard
+from unlearning_audit.artifacts.published import Published
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, separation
+
+#: What a method must keep: shares read of what is kept, and of other data.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+
+NEEDS = ("imported",)
+
+QUANTITIES = (
+    Quantity(
+        "auc_*", "AUC of an attack",
+        reading="Chance that a forgotten sample scores above a held-out one, by the scores of the result files. Where "
+        "the two sides are no fair draw, retrained models say what to expect, and not .5.",
+    ),
+    Quantity("unlearning_step"),
+    Quantity("tpr_at_fpr_*", "TPR of an attack at a small FPR"),
+    Quantity("reading_*", "mean of a reading", reading="Mean over samples of what result files say of each."),
+    Quantity(
+        "printed_numbers", "printed numbers that agree", "higher", ideal=1.0,
+        reading="Of the numbers that the result files print, the share that their samples give, to 1e-6.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``fpr`` at which TPR is read, where there are enough held-out samples."""
+
+    fpr: tuple[float, ...] = (0.01,)
+
+
+def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`of` the audited models of a case; none where there are logits."""
+    return [] if case.published is None else of(case.published, options.fpr)
+
+
+def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
+    """AUC and TPR of every attack, the mean of every reading by part of the data, how many printed numbers agree."""
+    lines = []
+    if published.step >= 0:
+        lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
+    for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
+        forget, heldout = _sides(published, score)
+        if not (forget.any(axis=1).all() and heldout.any(axis=1).all()):
+            why = stats.empty(n=0, note="some model has no score on one of the two sides")
+            lines.append(row(metric=f"auc_{name}", estimate=why))
+            continue
+        lines.append(row(metric=f"auc_{name}", estimate=_auc(score, forget, heldout, published)))
+        lines += [row(metric=f"tpr_at_fpr_{name}", rate=rate, estimate=_tpr(score, forget, heldout, rate))
+                 for rate in fpr]  # fmt: skip
+    for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
+        for role, mask in _roles(published).items():
+            weight = mask & np.isfinite(value)
+            if weight.any(axis=1).all():
+                estimate = _mean(value, weight, bool(share))
+                lines.append(row(metric=f"reading_{name}"[:40], role=role, estimate=estimate))
+    return [*lines, *_agreements(published)]
+
+
+def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    known = np.isfinite(score)
+    return published.forget & known, published.heldout & known
+
+
+def _roles(published: Published) -> dict[str, np.ndarray]:
+    test = np.broadcast_to(published.test, published.forget.shape)
+    return {"forget": published.forget, "heldout": published.heldout, "retain": published.retain, "test": test}
+
+
+def _read(part: crossed.PerModel, published: Published) -> crossed.Reading:
+    """Mean over models; each group of models with one forget set is a split."""
+    _, member = published.table()
+    splits = len(np.unique(member.split))
+    return crossed.read(crossed.combine([part], split=member.split), share=np.full(splits, 1 / splits))
+
+
+def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: Published) -> stats.Estimate:
+    part = separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
+    (estimate,) = crossed.estimates(_read(part, published), n=int((forget | heldout).any(axis=0).sum()))
+    return estimate
+
+
+def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
+    """The mean over models of each one's own, without an interval."""
+    least = int(heldout.sum(axis=1).min())
+    if rate * least < 1:
+        return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
+    values = []
+    for own, member, other in zip(score, forget, heldout, strict=True):
+        cut = stats.cut_at_fpr(negative_score=own[other], weight=np.full(other.sum(), 1 / other.sum()), fpr=rate)
+        values.append(float((own[member] > cut).mean()))
+    note = "no interval: the threshold is that of these held-out samples"
+    return stats.Estimate(float(np.mean(values)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
+
+
+def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
+    n = int(weight.any(axis=0).sum())
+    if share:
+        part = crossed.per_model(value=_filled(value), weight=weight.astype(np.float64))
+        one = np.zeros(len(value), np.int64)
+        (estimate,) = crossed.estimates(crossed.read(crossed.combine([part], split=one), share=np.ones(1)), n=n)
+        return estimate
+    means = np.array([own[mask].mean() for own, mask in zip(value, weight, strict=True)])
+    return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
+
+
+def _filled(value: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(value), value, 0.0)
+
+
+def _weights(side: np.ndarray) -> np.ndarray:
+    return side / side.sum(axis=1, keepdims=True)
+
+
+def _agreements(published: Published) -> list[Row]:
+    numbers = [one for one in json.loads(published.agreements) if one["agrees"] is not None]
+    if not numbers:
+        return []
+    wrong = [f"{one['quantity']} is {one['printed']:.6g}, recomputed {one['recomputed']:.6g}"
+             for one in numbers if not one["agrees"]]  # fmt: skip
+    note = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+    estimate = stats.Estimate(1 - len(wrong) / len(numbers), np.nan, np.nan, len(numbers), note)
+    return [row(metric="printed_numbers", estimate=estimate)]
+
+
+# ---------------------------------------------------------------- what decides
+
+
+DECIDES = {
+    "auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0),
+    "memory": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0),
+}
+
+
+def contributions(case: ExternalCase, options: Options) -> dict[str, Contribution]:
+    """Those of `parts`; none where there are logits."""
+    return {} if case.published is None else parts(case.published)
+
+
+def parts(published: Published) -> dict[str, Contribution]:
+    """AUC of the attacks, and means of what is read of forgotten samples (``memory``; of readings that fall where more
+    is remembered, their difference from 1), which all populations have; what is kept is worth."""
+    comparable = set(published.comparable.tolist())
+    _, member = published.table()
+    places = {"unit": member.block, "split": np.zeros(len(member.split), np.int64)}
+    lines = {}
+    attacks = [(name, score) for name, score in zip(published.attacks.tolist(), published.scores, strict=True)
+               if name in comparable]  # fmt: skip
+    if attacks:
+        chance = OF_SAMPLES if published.fair else OF_ITSELF
+        standard = replace(DECIDES["auc"], ideal=0.5 if published.fair else np.nan, chance=chance)
+        if part := _of_attacks(published, attacks, places, standard):
+            lines["auc"] = part
+    for metric, role, standard in (
+        ("memory", "forget", DECIDES["memory"]),
+        ("kept", "retain", WORTH),
+        ("elsewhere", "test", WORTH),
+    ):
+        if part := _of_readings(published, comparable, _roles(published)[role], places, standard):
+            lines[metric] = part
+    return lines
+
+
+def _of_attacks(
+    published: Published, attacks: list[tuple[str, np.ndarray]], places: dict[str, np.ndarray], standard: Standard
+) -> Contribution | None:
+    sides = [_sides(published, score) for _, score in attacks]
+    if not all(side.any(axis=1).all() for pair in sides for side in pair):
+        return None
+    parts = [
+        separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
+        for (_, score), (forget, heldout) in zip(attacks, sides, strict=True)
+    ]
+    return _stacked([name for name, _ in attacks], parts, places, standard)
+
+
+def _of_readings(
+    published: Published, comparable: set[str], mask: np.ndarray, places: dict[str, np.ndarray], standard: Standard
+) -> Contribution | None:
+    names, parts = [], []
+    columns = (published.readings.tolist(), published.values, published.near, published.share)
+    for name, value, near, share in zip(*columns, strict=True):
+        weight = mask & np.isfinite(value)
+        if share and name in comparable and weight.any(axis=1).all():
+            names.append(name)
+            value = _filled(value) if near > 0 else 1 - _filled(value)
+            parts.append(crossed.per_model(value=value, weight=weight.astype(np.float64)))
+    return _stacked(names, parts, places, standard) if names else None
+
+
+def _stacked(
+    names: list[str], parts: list[crossed.PerModel], places: dict[str, np.ndarray], standard: Standard
+) -> Contribution:
+    value, influence, imagined = (
+        np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
+    )
+    index = np.arange(influence.shape[2])
+    return Contribution(tuple(names), value, influence, imagined, **places, index=index, standard=standard)

@@ -1,0 +1,174 @@
+"""Relearning: what was only hidden comes back fast when a part of it is learned once more.
+
+Models are taught one half of what they forgot; the other half is asked about after 0, 1, 2, 4, … steps, and so are
+retrained models, which have nothing to come back. Relearning time goes back to Golatkar et al. (2020), its ratio to
+that of retraining is the anamnesis index of Chundawat et al. (2023).
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, crossed, jackknife, rates
+
+NEEDS = ("forgotten", "weights", "relearned")
+
+QUANTITIES = (
+    Quantity(
+        "relearn_area", "relearning", ideal=0.0,
+        reading="How much more often models are right about the forgotten samples that they are not taught, while they "
+        "learn the others once more, than retrained models are: 0 = like retraining, above = more comes back.",
+        comparisons=(Comparison("relearning", 13, ideal=0.0, two_sided=True, retrained=True),),
+    ),
+    Quantity(
+        "relearn_area_phi", "relearning, phi", ideal=0.0,
+        reading="The same in units of phi, the logit-scaled confidence.",
+    ),
+    Quantity(
+        "relearn_area_nll", "relearning, NLL", ideal=0.0,
+        reading="The same of a language model in nats per token: 0 = like retraining, below = more comes back.",
+    ),
+    Quantity(
+        "relearn_steps", "relearning steps", "higher", ideal=1.0,
+        reading="Steps until models are nearly as often right as before unlearning, over the steps that retrained ones "
+        "need: 1 = like retraining, 0 = nothing had been forgotten.",
+    ),
+    Quantity("relearn_accuracy", reading="Share of right predictions on the forgotten samples that are not taught."),
+)  # fmt: skip
+
+#: How near to the original's accuracy a model is back, and what counts for one that is not back after all steps.
+NEAR, NEVER = 0.95, 2
+
+
+class Options(Settings):
+    """``steps`` of training by the study's recipe, at the rate with which it begins."""
+
+    steps: int = Field(16, ge=1, le=100_000)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Area between the curves of these models and of retrained ones, steps until they are back, and the curve."""
+    own = stacked(case.relearned_files)
+    member = case.membership[case.target]
+    asked = member.forget[:, own.index] & ~own.taught
+    groups = {"split": member.split, "block": member.block}
+    found = [
+        row(
+            metric="relearn_accuracy", step=int(step),
+            estimate=rates.rate(hit=own.right[:, i], rows=asked, **groups),
+        )
+        for i, step in enumerate(own.steps)
+    ]  # fmt: skip
+    text = case.data.x.dtype.kind == "i" and not case.data.y.any()
+    names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
+    try:
+        if not case.compared_relearned_files:
+            raise NoAnswerError("there are no other retrained models: add retrain to the methods, with controls: true")
+        other = stacked(case.compared_relearned_files)
+    except NoAnswerError as error:
+        return [*found, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
+    known = case.answers(case.originals).of(case.target, own.index)
+    before = known.argmax(-1) == _labels(case)[:, own.index]
+    goal = NEAR * _mean(before, asked)
+    nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (own, other) if text]
+    return [
+        *(row(metric="relearn_area_nll", estimate=area(*nll, own.steps, asked, **groups)) for _ in nll[1:]),
+        row(metric="relearn_area", estimate=area(own.right, other.right, own.steps, asked, **groups)),
+        row(metric="relearn_area_phi", estimate=area(own.phi, other.phi, own.steps, asked, **groups)),
+        row(metric="relearn_steps", estimate=index(own, other, asked, goal)),
+        *found,
+    ]
+
+
+def stacked(files: list[str]) -> Relearned:
+    """All batches together, on the rows of all of them. Raises NoAnswerError if a method left no models."""
+    parts = [Relearned.read(path) for path in files]
+    index = np.unique(np.concatenate([part.index for part in parts]))
+
+    def spread(part: Relearned, name: str) -> np.ndarray:
+        values = getattr(part, name)
+        wide = np.zeros((*values.shape[:-1], len(index)), values.dtype)
+        wide[..., np.searchsorted(index, part.index)] = values
+        return wide
+
+    whole = {name: np.concatenate([spread(part, name) for part in parts]) for name in ("phi", "right", "taught")}
+    return Relearned(parts[0].steps, **whole, index=index)
+
+
+def weights(steps: np.ndarray) -> np.ndarray:
+    """Weights of the points of a curve in its mean over log₂(1 + step), by trapezes: float64, of sum 1."""
+    at = np.log2(1.0 + steps)
+    widths = np.diff(at)
+    return (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
+
+
+def area(
+    own: np.ndarray, other: np.ndarray, steps: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
+) -> Estimate:
+    """Mean over log₂(1 + step) of the curve of ``own`` minus that of ``other``, on the rows that are ``asked``.
+
+    ``own`` and ``other`` [models, points, rows], right (bool) or phi, of the same samples in paired models; ``asked``
+    bool [models, rows]. The interval covers samples and models; for predictions it lies in [−1, 1].
+    """
+    curve = weights(steps)
+    means = [np.einsum("p,mpr->mr", curve, values.astype(np.float64)) for values in (own, other)]
+    weight = asked.astype(np.float64)
+    if own.dtype == bool:
+        part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
+    else:
+        gap, count = means[0] - means[1], weight.sum(axis=1, keepdims=True)
+        value = (gap * weight).sum(axis=1, keepdims=True) / count
+        part = crossed.PerModel(value[:, 0], weight * (gap - value) / count, np.zeros((len(gap), 1)))
+    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    reduced = crossed.combine([part], split=group.reshape(-1))
+    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
+    end = 1.0 if own.dtype == bool else np.inf
+    n = int(asked.any(axis=0).sum())
+    return Estimate(value, max(value - half, -end), min(value + half, end), n, crossed.annotated(reading, ""))
+
+
+def index(own: Relearned, other: Relearned, asked: np.ndarray, goal: np.ndarray) -> Estimate:
+    """Mean steps until accuracy reaches the ``goal`` float64 [models], over those of retrained models.
+
+    A model that is not back after the last step counts twice as many steps. The interval is a jackknife over models.
+    """
+    back = np.array([first(one, asked, goal) for one in (own, other)], dtype=np.float64)
+    late = ", ".join(
+        f"{int((steps > own.steps[-1]).sum())} of {len(steps)} {who} were not back after {own.steps[-1]} steps"
+        for who, steps in zip(("models", "retrained ones"), back, strict=True)
+        if (steps > own.steps[-1]).any()
+    )
+    n = back.shape[1]
+    if not back[1].sum():
+        return stats.empty(n=n, note="retrained models are as right as the originals from the start")
+    value = float(back[0].mean() / back[1].mean())
+    if n < 2:
+        return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
+    without = (back.sum(axis=1, keepdims=True) - back) / (n - 1)
+    ratios = without[0] / np.where(without[1] > 0, without[1], np.nan)
+    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
+    return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
+
+
+def first(one: Relearned, asked: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """The first step at which each model reaches its goal, int64 [models]; twice the last step if it never does."""
+    curve = np.stack([_mean(one.right[:, point], asked) for point in range(len(one.steps))], axis=1)
+    reached = curve >= goal[:, None] - 1e-12
+    return np.where(reached.any(axis=1), one.steps[reached.argmax(axis=1)], NEVER * one.steps[-1])
+
+
+def _mean(right: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    return (right & asked).sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+
+
+def _labels(case: Case) -> np.ndarray:
+    labels = case.labels_of(case.target)
+    return np.broadcast_to(labels, (int(case.target.sum()), labels.shape[-1]))

@@ -1,0 +1,75 @@
+"""A sequence of requests: each of them read by itself, after every one of them. Does forgetting last?
+
+The field ``request`` of a row numbers the request that it is about; the axis request of the scenario counts those made.
+Requests yet to come are read as well: models still know them, so that their advantage says how much there is to find.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _coins, _one_run, row, swap
+from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
+from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN
+from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import rates
+
+#: It compares with no retrained models; these are a line of their own.
+ALONE = True
+
+NEEDS = ("requests",)
+DEFAULT = "requests"
+
+QUANTITIES = (*OF_ACCURACY, *OF_ONE_RUN, *OF_SWAP)
+
+#: What is kept of the metrics that are read of each request.
+KEPT = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """For each request: Q and advantages, or the one-run audit of its canaries if it was made; accuracy on what models
+    were trained on of it (role=forget) and on what they were not (role=heldout)."""
+    member = case.membership[case.target]
+    found = []
+    for request in range(1, int(member.request.max()) + 1):
+        part = member.part(request)
+        if member.pair is None:
+            own = swap.read(case, part, generator(case.seed, "swap"))
+        else:
+            own = _audit(case, part) if request <= member.made else []
+        own = [one for one in own if one.metric in KEPT and not one.place]
+        own = [*own, *_accuracies(case, part)]
+        found += [replace(one, request=request) for one in own]
+    return found
+
+
+def _audit(case: Case, part: Membership) -> list[Row]:
+    return _one_run.evaluate(
+        scores=_one_run.scores_of(case),
+        tosses=_coins.tossed(part, case.seed),
+        adaptive=case.sets["adaptive"],
+        delta=0.0,
+        seed=case.seed,
+    )
+
+
+def _accuracies(case: Case, part: Membership) -> list[Row]:
+    guess = case.answers(case.unlearned_files).predicted(case.target)
+    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    return [
+        row(
+            metric="accuracy",
+            role=name,
+            estimate=rates.rate(hit=right, rows=getattr(part, name), split=part.split, block=part.block),
+        )
+        for name in ("forget", "heldout")
+    ]

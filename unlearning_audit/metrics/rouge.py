@@ -1,0 +1,81 @@
+"""ROUGE-L of what a language model says by itself in place of a sample's end (TOFU; VerbMem and KnowMem of MUSE)."""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _answers, _text, row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels
+
+LIBRARIES = ("rouge_score",)
+
+#: The models say by themselves what follows a question.
+NEEDS = ("fair_draw", "generations")
+
+QUANTITIES = (
+    Quantity(
+        "rouge_recall", "ROUGE-L recall",
+        reading="Share of a text's words that the model says by itself, in their order; on text that was never seen it "
+        "is not 0.",
+    ),
+    Quantity("rouge_f1", "ROUGE-L F1", reading="The same against the length of both texts."),
+    Quantity(
+        "rouge_gap", "ROUGE-L recall above retraining", ideal=0.0,
+        reading="ROUGE-L recall minus that of retrained models: 0 = as if retrained.",
+        comparisons=(Comparison("ROUGE gap", 37, ideal=0.0, two_sided=True, role="forget", retrained=True),),
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``most``: of so many retained and of so many test samples the models are asked, besides all that are forgotten or
+    held out."""
+
+    most: int = Field(200, ge=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of every role (field ``role``), the mean over models and samples: "rouge_recall" and "rouge_f1", and, with
+    retrained models, "rouge_gap", the recall minus theirs (retraining itself is held against its control)."""
+    own = _answers.overlap(case, case.generated_files)
+    try:
+        files = case.compared_generated_files
+        other = _answers.overlap(case, files) if files else None
+    except NoAnswerError:
+        other = None
+    member, target = case.membership[case.target], np.flatnonzero(case.target)
+
+    def read(models: np.ndarray) -> list[Row]:
+        some = models[target]
+        groups = {"split": member.split[some], "block": member.block[some]}
+        found = []
+        for role, mask in _text.roles(case, member).items():
+            weight = (mask & ~np.isnan(own[..., 0]))[some].astype(np.float64)
+            if not weight.any(1).all():
+                continue
+            n = int(weight.any(0).sum())
+            parts = [_text.weighted(own[some, :, which], weight) for which in (0, 1)]
+            for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
+                estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
+                found.append(row(metric=name, role=role, estimate=estimate))
+            if other is not None:
+                apart = crossed.difference(parts[0], _text.weighted(other[some, :, 0], weight))
+                found.append(row(metric="rouge_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+        return found
+
+    return list(_text.each(case, read))
+
+
+#: How much of an answer a model says that never saw it only retrained models tell.
+DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The ROUGE-L recall by each target model of what it was asked to forget."""
+    said = _answers.overlap(case, case.generated_files)[..., 0]
+    return _text.of_forgotten(case, "rouge_recall", said, DECIDES["rouge_recall"])

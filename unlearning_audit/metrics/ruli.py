@@ -1,0 +1,284 @@
+"""RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, PositiveFloat
+
+from unlearning_audit.adversary import logistic
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _reference, row
+from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import rates, separation
+from unlearning_audit.stats.readings import Question, readings, tprs
+
+NEEDS = ("target_samples",)
+DEFAULT = "target_samples"
+
+QUANTITIES = (
+    Quantity(
+        "privacy_auc", "privacy AUC", "lower", primary=True, ideal=0.5, attacks=("ruli", "u_lira", "population"),
+        reading="AUC of the likelihood ratio that tells unlearned from held-out samples: 0.5 = chance.",
+        columns=(Column(7, "privacy AUC", besides=True),),
+        comparisons=(
+            Comparison("RULI privacy AUC", 8, attack="ruli", ideal=0.5, two_sided=True, shadows=("ruli",)),
+            Comparison("U-LiRA AUC", 10, attack="u_lira", ideal=0.5, two_sided=True, shadows=("ruli",)),
+            Comparison("population AUC", 11, attack="population", ideal=0.5, two_sided=True, shadows=("ruli",)),
+        ),
+    ),
+    Quantity(
+        "efficacy_auc", "efficacy AUC", "lower", ideal=0.5, attacks=("ruli",),
+        reading="AUC of the likelihood ratio that tells unlearned from never trained: 0.5 = like retraining.",
+        columns=(Column(8, "efficacy AUC", besides=True),),
+        comparisons=(
+            Comparison(
+                "RULI efficacy AUC", 9, attack="ruli", ideal=0.5, two_sided=True, retrained=True, shadows=("ruli",)
+            ),
+        ),
+    ),
+    *(Quantity(f"{test}_auc", attacks=("ruli",)) for test in ("trained", "remained")),
+    *(Quantity(f"privacy_{what}_over_population", attacks=("ruli",)) for what in ("accuracy", "tpr_at_1pct_fpr")),
+    *(
+        Quantity(f"{test}_{what}", attacks=("ruli", "u_lira", "population"))
+        for test in ("privacy", "efficacy", "trained", "remained") for what in ("accuracy", "tpr_at_*", "roc")
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``density`` and ``bandwidth`` of the distributions of phi (``pooled``: Gaussians of one spread); ``clip``: the
+    probability at which p_y is cut (None: not at all); ``test_model``: who answers for held-out samples in the
+    efficacy test, a truly ``retrained`` model or the ``original`` one; ``population``: whether the pooled attack learns
+    from ``unlearned`` or from ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every
+    distribution. The published code: bandwidth 1, clip 1e-6, test_model original, population trained.
+    """
+
+    density: Literal["kde", "gaussian", "pooled"] = "kde"
+    bandwidth: Literal["silverman"] | PositiveFloat = "silverman"
+    clip: float | None = Field(default=None, gt=0, lt=0.5)
+    test_model: Literal["retrained", "original"] = "retrained"
+    population: Literal["unlearned", "trained"] = "unlearned"
+    fpr: tuple[float, ...] = (0.001, 0.01, 0.05)
+    minimum: int = Field(default=3, ge=2)
+
+
+CURVES = ("privacy", "efficacy")
+CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on the target samples of a case, and on those of either kind where they are of two.
+
+    Held-out samples are answered by retrained models; where the method itself retrains, by an independent
+    population, if there is one. With a selection, the accuracy on vulnerable samples that were kept follows (table
+    3), with the role retain and the target vulnerable. Numbers on one kind of samples have the target vulnerable or
+    protected. Raises ValueError for a case without shadow models.
+    """
+    if case.target.all():
+        raise ValueError("metric ruli needs shadow models, there are none; draw them by protocol ruli")
+    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, asked)
+    targets, shadows = both.models(case.target), both.models(~case.target)
+    kinds = {"": np.ones(int(asked.sum()), bool)}
+    if case.selection is not None:
+        kinds |= {kind: getattr(case.selection, kind)[asked] for kind in ("vulnerable", "protected")}
+    found = []
+    for kind, audited in kinds.items():
+        if audited.any() and (not kind or not audited.all()):
+            tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited, curve=CURVE)
+            found += [replace(test, target=kind) for test in tests]
+    vulnerable = asked & case.selection.vulnerable if case.selection is not None else ~asked & asked
+    return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
+
+
+#: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
+DECIDES = {
+    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0)
+    for name in ("privacy_auc", "efficacy_auc")
+}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
+    if case.target.all():
+        return {}
+    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, asked)
+    targets, shadows = both.models(case.target), both.models(~case.target)
+    return aucs(targets, shadows, options, np.flatnonzero(asked))
+
+
+def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
+    """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
+    keep = (targets.forget | targets.heldout).any(axis=0)
+    # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
+    sides = [shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout)]
+    way = 1 if sides[0] >= sides[1] else -1
+    found = {}
+    for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
+        metric = f"{name}_auc"
+        if attack != "ruli" or metric not in DECIDES or test.missing:
+            continue
+        usable = test.positive.any(axis=1) & test.negative.any(axis=1)
+        if usable.any():
+            sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
+            part = separation.auc(score=test.score[usable], **sides)
+            found[metric] = single(
+                value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
+                unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
+            )  # fmt: skip
+    return found
+
+
+def population(case: Case, asked: np.ndarray) -> Population:
+    """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
+    answers = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
+    y, member = case.data.y[asked], case.membership
+    phi = {name: None if files is None else case.answers(files).phi(y, rows=asked) for name, files in answers.items()}
+    masks = {name: getattr(member, name)[:, asked] for name in ("train", "forget", "heldout")}
+    return Population(**phi, **masks)
+
+
+def _kept_and_vulnerable(case: Case, vulnerable: np.ndarray) -> list[Row]:
+    """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
+    member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
+    estimate = rates.rate(
+        hit=rates.predicted(logits) == case.data.y[vulnerable],
+        rows=member.retain[:, vulnerable],
+        split=member.split,
+        block=member.block,
+    )
+    return [row(metric="accuracy", role="retain", target="vulnerable", estimate=estimate)]
+
+
+def evaluate(
+    *,
+    targets: Population,
+    shadows: Population,
+    options: Options,
+    audited: np.ndarray | None = None,
+    curve: tuple[float, ...] = (),
+) -> list[Row]:
+    """Tidy rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, means over targets with intervals.
+
+    Of the tests in `CURVES` the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``.
+
+    ``audited`` bool [samples] narrows the audit to some of the target samples (RULI: to the vulnerable ones);
+    by default all that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the
+    samples and, with two targets or more, the targets. Raises ValueError as ``score``.
+    """
+    rows = []
+    for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():
+        rows += [
+            row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
+            for metric, estimate in readings(test, fpr=options.fpr).items()
+        ]
+        if attack == "ruli" and name in CURVES:
+            rows += [
+                row(attack=attack, metric=f"{name}_roc", rate=fpr, estimate=estimate)
+                for fpr, estimate in tprs(test, fpr=curve).items()
+            ]
+    return rows + over_population(rows)
+
+
+def over_population(rows: list[Row]) -> list[Row]:
+    """How much more one attack for each sample finds than one for all of them, as section 6.2.2 of the paper counts it.
+
+    Accuracy: RULI's over that of the population attack, minus 1; TPR at 1 % FPR: the ratio. Empty where the population
+    attack finds nothing; without intervals, because both are of the same models and samples.
+    """
+    values = {(row.attack, row.metric): row for row in rows}
+    ratios = []
+    for metric, less in (("privacy_accuracy", 1.0), ("privacy_tpr_at_1pct_fpr", 0.0)):
+        ours, theirs = values.get(("ruli", metric)), values.get(("population", metric))
+        if ours is None or theirs is None:
+            continue
+        why = "a ratio of two numbers, without an interval"
+        if not theirs.value > 0:
+            why = "the population attack finds nothing, so there is no ratio"
+        value = ours.value / theirs.value - less if theirs.value > 0 else np.nan
+        ratios.append(Row(f"{metric}_over_population", value, n=ours.n, note=why, attack="ruli"))
+    return ratios
+
+
+def score(
+    *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
+) -> dict[tuple[str, str], Question]:
+    """Score every test of table 1, U-LiRA and the population attack: {(attack, metric prefix): Question}.
+
+    Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and kept the sample, Q_i and Q_R
+    phi of original ones that did and did not train on it. Privacy: Q_u against Q_h, asked of the unlearned
+    target; efficacy: Q_u against Q_R, asked of the unlearned target for forgotten and of the retrained one for
+    held-out samples; trained: Q_i against Q_R, asked of the original; remained: Q_r against Q_h, asked of the
+    unlearned. U-LiRA asks the privacy question with Gaussians of Q_u and Q_R, of one spread if RULI's have.
+
+    Raises ValueError for shapes that do not match, phi that is not finite, a target that is also a shadow
+    model, and samples with too few shadow models in a distribution.
+    """
+    for name, population in (("targets", targets), ("shadows", shadows)):
+        check(name, population)
+    if targets.train.shape[1] != shadows.train.shape[1]:
+        raise ValueError(
+            f"targets hold {targets.train.shape[1]} samples, shadows {shadows.train.shape[1]}: a test of single "
+            "samples needs the same ones in both"
+        )
+    never_its_own_reference(targets, shadows)
+    keep = (targets.forget | targets.heldout).any(axis=0)
+    if audited is not None:
+        keep &= audited
+    if not keep.any():
+        raise ValueError("no audited sample is forgotten or held out by any target")
+    targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
+    retain, remained = (p.train & ~p.forget for p in (targets, shadows))
+
+    def ratio(at, over, under, kind=options.density):
+        """log p(at | over) − log p(at | under), each a (phi, mask, name)."""
+        numerator, denominator = (
+            _reference.log_density(
+                phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
+            )
+            for phi, mask, side in (over, under)
+        )
+        return numerator - denominator
+
+    gaussian = "pooled" if options.density == "pooled" else "gaussian"
+    q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
+    q_h = shadows.unlearned, shadows.heldout, "held out (unlearned)"
+    q_r = shadows.unlearned, remained, "kept (unlearned)"
+    q_i = shadows.original, shadows.train, "trained on (original)"
+    q_R = shadows.original, shadows.heldout, "held out (original)"
+    forgot, out = targets.forget, targets.heldout
+    result = {
+        ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forgot, out),
+        ("ruli", "efficacy"): Question(
+            np.full(out.shape, np.nan), forgot, out, "no retrained target models were given"
+        ),
+        ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, out),
+        ("ruli", "remained"): Question(np.full(out.shape, np.nan), retain, out, "no audited sample was kept"),
+        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forgot, out),
+        ("population", "privacy"): Question(_pooled(targets, shadows, options), forgot, out),
+    }
+    answer = targets.retrained if options.test_model == "retrained" else targets.original
+    if answer is not None:
+        score = ratio(np.where(forgot, targets.unlearned, answer), q_u, q_R)
+        result["ruli", "efficacy"] = Question(score, forgot, out)
+    if retain.any():
+        used = (retain | out).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
+        score = np.full(out.shape, np.nan)
+        score[:, used] = ratio(targets.unlearned[:, used], *((phi[:, used], m[:, used], s) for phi, m, s in (q_r, q_h)))
+        result["ruli", "remained"] = Question(score, retain & used, out & used)
+    return result
+
+
+def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
+    """Log-odds of one logistic regression on the phi of all samples and shadow models together."""
+    phi = shadows.unlearned if options.population == "unlearned" else shadows.original
+    rows = shadows.forget | shadows.heldout
+    model = logistic.fit(phi[rows][:, None], shadows.forget[rows])
+    return model.log_odds(targets.unlearned[..., None])

@@ -1,0 +1,337 @@
+"""The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2025)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _crossfit, _direction, _game, row
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, separation, tail
+from unlearning_audit.stats.readings import tpr_at
+
+FPRS = (0.01, 0.001)
+Key = tuple[str, str]  # attack, form
+
+
+def advantage_bound(*, epsilon: float, delta: float) -> float:
+    """Largest advantage against (ε, δ)-certified removal, 2(1 − (2 − 2δ)/(e^ε + 1)) cut to [0, 1] (Theorem 3.6).
+
+    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and says nothing. Raises ValueError unless ε ≥ 0 and
+    0 ≤ δ ≤ 1.
+    """
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise ValueError(f"certified removal needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
+    return float(min(2 * (np.tanh(epsilon / 2) + 2 * delta * special.expit(-epsilon)), 1.0))
+
+
+def swap_lower_bound(*, epsilon: float, delta: float) -> float:
+    """Least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
+
+    The uncut value falls to −1 for large ε, where the corollary says nothing. Errors as ``advantage_bound``. A model
+    that was trained with the budget (ε, δ) of one sample and is left as it is removes no whole F at that budget, but
+    against weak adversaries its Q is no lower either: see ``one_sample_bound``.
+    """
+    return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
+
+
+def one_sample_bound(*, epsilon: float, delta: float) -> float:
+    """Largest advantage of a weak adversary against a model trained with (ε, δ)-DP and left as it is.
+
+    Over all splits, Adv = E[A(m_s, x) − A(m_s*, x)], where s* exchanges x ∈ F with some t ∈ T: one sample leaves
+    training and one joins it, which is (2ε, (1 + e^ε)δ)-DP, so Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε). This is never
+    above ``advantage_bound``, as tanh ε ≤ 2 tanh(ε/2) and (1 + e^ε)² ≤ 2(1 + e^2ε). Errors as ``advantage_bound``.
+    """
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise ValueError(f"differential privacy needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
+    # (1 + e^ε)/(1 + e^2ε) without overflow.
+    ratio = (np.exp(-epsilon) + np.exp(-2 * epsilon)) / (1 + np.exp(-2 * epsilon))
+    return float(min(np.tanh(epsilon) + 2 * delta * ratio, 1.0))
+
+
+def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
+    """Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval holds 0."""
+    size, low, high = _magnitude(reading, crossed.half_widths(reading))
+    notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
+    return [stats.Estimate(*map(float, limits), n, note) for *limits, note in zip(size, low, high, notes, strict=True)]
+
+
+def quality(
+    reading: crossed.Reading,
+    *,
+    n: int,
+    rng: np.random.Generator,
+    names: Sequence[str] = (),
+    draws: int = crossed.DRAWS,
+) -> stats.Estimate:
+    """Q = 1 − max over adversaries of Adv̄, from one reading of all of them (Definition 3.7).
+
+    The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With
+    ``names`` of the adversaries, the note says which was the strongest.
+    """
+    size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
+    note = crossed.annotated(reading, f"strongest: {names[size.argmax()]}" if names else "")
+    return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
+
+
+#: Protocols of pairs of splits, whose shadow models attacks learn from.
+PAIRED = ("swap", "random_splits")
+
+NEEDS = ("game",)
+DEFAULT = "game"
+
+QUANTITIES = (
+    Quantity(
+        "q", "Q", "higher", primary=True, ideal=1.0, attacks=("adaptive", "paper", "extended"),
+        reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
+        "= every "
+        "forgotten sample is recognised. Retraining is the yardstick.",
+        columns=(Column(1, "Q"),),
+        comparisons=(
+            Comparison("Q", 1, attack="adaptive", ideal=1.0, shadows=PAIRED),
+            Comparison("Q, extended", 2, attack="extended", ideal=1.0, shadows=PAIRED),
+        ),
+    ),
+    Quantity(
+        "q_crossfit", "Q, cross-fitted", "higher", ideal=1.0, attacks=("adaptive", "paper", "extended"),
+        reading="Q with the strongest attack chosen on one half of the samples and read on the other, which "
+        "removes the "
+        "pessimism of choosing among many attacks.",
+        columns=(Column(2, "Q, cross-fitted"),),
+        comparisons=(Comparison("Q, cross-fitted", 3, attack="adaptive", ideal=1.0, shadows=PAIRED),),
+    ),
+    Quantity(
+        "q_sd", "sd of Q over pairs", "lower", attacks=("adaptive", "paper", "extended"),
+        reading="Standard deviation of Q over pairs of splits: smaller = more reproducible.",
+    ),
+    Quantity(
+        "mia_score", "MIA score",
+        reading="1 minus the AUC of one attack that tells forgotten from held-out samples: 0.5 = chance, below = the "
+        "attack succeeds, above = forgotten samples look less known than unseen ones.",
+        columns=(Column(11, "MIA score", interval=False),),
+        comparisons=(Comparison("MIA score", 4, attack="confidence/trained", ideal=0.5, two_sided=True),),
+    ),
+    Quantity(
+        "advantage", "advantage", "lower",
+        reading="How much more often the attack says yes to forgotten than to held-out samples.",
+    ),
+    Quantity("auc", "AUC", reading="Area under the ROC curve of forgotten against held-out samples: 0.5 = chance."),
+    Quantity(
+        "tpr_at_fpr", "TPR at fixed FPR",
+        reading="Share of forgotten samples recognised at this rate of false alarms; chance = the rate.",
+    ),
+    Quantity(
+        "tail_advantage", "tail advantage", "lower", ideal=0.0,
+        reading="Share of forgotten samples that stand out as one in a hundred held-out samples does, less "
+        "that one in a hundred: what an average does not show.",
+    ),
+    Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`read` on what the target models of a case were asked to forget."""
+    return read(case, case.membership[case.target], rng)
+
+
+def read(case: Case, target: Membership, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on the forget and held-out samples of ``target``; Q over the paper's adversaries, over the adaptive
+    ones and over all but the control.
+
+    A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
+    the others would be another number under the same name.
+    """
+    sets, lost = adversaries(case)
+    return (
+        lost
+        if not case.scores
+        else lost
+        + evaluate(
+            scores=case.scores,
+            forget=target.forget,
+            heldout=target.heldout,
+            split=target.split,
+            block=target.block,
+            weight=target.weight,
+            sets={name: members for name, members in sets.items() if members},
+            rng=rng,
+            draws=case.draws,
+        )
+    )
+
+
+def adversaries(case: Case) -> tuple[dict[str, list[Key]], list[Row]]:
+    """The sets over which Q takes the maximum, and empty rows for those of which an attack failed."""
+    sets = {
+        "paper": [key for key in case.scores if key[0] in case.sets["paper"] and key[1] == "trained"],
+        "adaptive": [key for key in case.scores if key[0] in case.sets["adaptive"]],
+        "extended": [key for key in case.scores if key[0] != "random"],
+    }
+    failed = {name: why for name, why in case.failed_attacks.items() if name != "random"}
+    names = {"paper": case.sets["paper"], "adaptive": case.sets["adaptive"], "extended": failed}
+    without = {name: [attack for attack in failed if attack in members] for name, members in names.items()}
+    lost = [
+        row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gone[0]} failed: {failed[gone[0]]}"))
+        for name, gone in without.items() if gone
+    ]  # fmt: skip
+    return {name: members for name, members in sets.items() if not without[name]}, lost
+
+
+#: Retraining leaves no advantage, whatever the attack: which of the drawn samples are forgotten and which held out is
+#: a fair draw that retrained models know nothing of.
+DECIDES = {
+    "advantage": Standard(0.0, 1, "advantage", units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
+    "tail_advantage": Standard(
+        0.0, 1, "tail", units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True
+    ),
+}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
+    looks familiar, below 0 where it looks less familiar than what was never seen."""
+    target = case.membership[case.target]
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    return advantages(case.scores, phi, target)
+
+
+def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership):
+    """`contributions` from ``scores`` as `evaluate` takes them, ``phi`` float64 [models, samples] and memberships."""
+    rules = _game.game(
+        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
+    )
+    asked, parts, tails = target.forget | target.heldout, {}, {}
+    for key, (score, decision) in scores.items():
+        if key[0] != "random":
+            way = _direction.familiar(score=score, phi=phi, asked=asked) if key[1] == "unlearned" else 1
+            part = _game.advantage(rules, decision)
+            parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
+            if not np.isnan(score[asked]).any():
+                columns = way * score[:, rules.columns]
+                tails["/".join(key)] = tail.advantage(score=columns, forget=rules.forget, heldout=rules.heldout)
+    places = {"unit": target.block, "split": target.split, "index": rules.columns}
+    return {
+        name: Contribution(tuple(numbers), **_stacked(numbers), **places, standard=DECIDES[name])
+        for name, numbers in (("advantage", parts), ("tail_advantage", tails))
+        if numbers
+    }
+
+
+def _stacked(parts: dict[str, crossed.PerModel]) -> dict[str, np.ndarray]:
+    """The fields of several statistics, float64 [statistics, models, …]."""
+    return {
+        name: np.stack([getattr(part, name) for part in parts.values()]) for name in crossed.PerModel.__annotations__
+    }
+
+
+def evaluate(
+    *,
+    scores: dict[Key, tuple[np.ndarray, np.ndarray]],
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+    weight: np.ndarray | None,
+    sets: dict[str, list[Key]],
+    rng: np.random.Generator,
+    fprs: Sequence[float] = FPRS,
+    draws: int = crossed.DRAWS,
+) -> list[Row]:
+    """All rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
+
+    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] on target
+    models; memberships as ``_game.game``; ``sets``: name → the adversaries over which Q takes the maximum;
+    ``draws``: bootstrap replicates. The attack column holds "attack/form", or the set's name for q; ``pair`` is set
+    where one pair is read alone. ``n`` counts samples, pairs for q_sd. Raises ValueError as
+    ``_game.game``, for arrays of another shape, and for sets that are empty or name unknown adversaries.
+    """
+    rules = _game.game(forget=forget, heldout=heldout, split=split, block=block, weight=weight)
+    _check(scores, sets, forget.shape)
+    keys = list(scores)
+    names = ["/".join(key) for key in keys]
+    decisions = [decision for _, decision in scores.values()]
+    advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
+    readings = {None: (crossed.read(advantages, share=_game.share(rules)), len(rules.columns))}
+    for pair in np.unique(rules.block):
+        readings[int(pair)] = (
+            crossed.read(advantages, share=_game.share(rules, pair)),
+            _game.samples(rules, pair),
+        )
+    table = [
+        row(attack=name, metric="advantage", pair=pair, estimate=estimate)
+        for pair, (reading, n) in readings.items()
+        for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
+    ]
+    for name, members in sets.items():
+        which = [keys.index(key) for key in members]
+        found = {
+            pair: quality(reading.only(which), n=n, rng=rng, names=[names[i] for i in which], draws=draws)
+            for pair, (reading, n) in readings.items()
+        }
+        table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in found.items()]
+        spread = stats.sd_interval(values=np.array([q.value for pair, q in found.items() if pair is not None]))
+        table.append(row(attack=name, metric="q_sd", estimate=spread))
+        fair = _crossfit.quality(rules, [decisions[i] for i in which], readings[None][0].only(which), rng=rng)
+        table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
+    for name, (score, _) in zip(names, scores.values(), strict=True):
+        table += _separate(rules, name, score[:, rules.columns], fprs)
+    return table
+
+
+def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[float]) -> list[Row]:
+    n = len(rules.columns)
+    if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
+        nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
+        keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
+        return [row(attack=name, metric=metric, rate=fpr, estimate=nothing) for metric, fpr in keys]
+    sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
+
+    def read(part: crossed.PerModel, pair: int | None = None) -> stats.Estimate:
+        reduced = crossed.combine([part], split=rules.split)
+        count = n if pair is None else _game.samples(rules, pair)
+        return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
+
+    part = separation.auc(**sides)
+    rows = [row(attack=name, metric="auc", estimate=read(part))]
+    for pair in (None, *np.unique(rules.block).tolist()):
+        auc = read(part, pair)
+        mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
+        rows.append(row(attack=name, metric="mia_score", pair=pair, estimate=mia))
+    for fpr in fprs:
+        rows.append(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(rules, score, fpr)))
+    return rows
+
+
+def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
+    """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it; ``score`` float64 [models, columns
+    of the game]."""
+    n, found = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
+    if isinstance(found, str):
+        return stats.empty(n=n, note=found)
+    reduced = crossed.combine([found.part], split=rules.split)
+    return found.told(crossed.estimates(crossed.read(reduced, share=_game.share(rules)), n=n)[0])
+
+
+def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    size = np.abs(reading.value)
+    return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
+
+
+def _check(scores: dict, sets: dict, shape: tuple[int, ...]) -> None:
+    for key, (score, decision) in scores.items():
+        if score.shape != shape or decision.shape != shape or decision.dtype != bool:
+            raise ValueError(f"score and bool decision of {'/'.join(key)} must be {shape}, like the membership")
+    for name, members in sets.items():
+        unknown = [key for key in members if key not in scores]
+        if unknown or not members:
+            raise ValueError(f"set {name} must name adversaries that were scored; it has {unknown or 'none'}")

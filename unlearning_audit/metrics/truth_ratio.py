@@ -1,0 +1,145 @@
+"""Truth ratio and forget quality of questions and answers (TOFU, Maini et al. 2024)."""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case, views_logp
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _text, row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, crossed, empty, levels, mean_interval
+
+NEEDS = ("fair_draw",)
+
+QUANTITIES = (
+    Quantity(
+        "truth_ratio",
+        reading="Mean of min(R, 1/R), where R is the probability of wrong answers over that of a right one: 1 = the "
+        "model tells them no better than chance, 0 = it is sure of one of the two.",
+    ),
+    Quantity(
+        "truth_ratio_utility", better="higher",
+        reading="Mean of max(0, 1 − R): how much likelier the right answer is than wrong ones.",
+    ),
+    Quantity(
+        "truth_ratio_ks", "truth ratio, KS distance", better="lower",
+        reading="Largest distance between the distributions of R on the forget set before the audited and before the "
+        "retrained model: 0 = the same. Retraining itself, against its control, shows what chance does.",
+        comparisons=(Comparison("truth ratio KS", 36, falling=True, retrained=True),),
+    ),
+    Quantity(
+        "forget_quality", better="higher", logarithmic=True,
+        reading="p-value of the Kolmogorov–Smirnov test for the same distributions, the geometric mean over models. It "
+        "falls with the size of the forget set (n), so compare it between methods on one forget set only.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
+    itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R), and "truth_ratio_utility", the
+    mean of max(0, 1 − R); of the forget set, against retrained models, "truth_ratio_ks" and "forget_quality", with an
+    interval over splits. Raises ValueError for data without perturbed answers."""
+    perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    if not perturbed.shape[1]:
+        raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
+    own, files = log_ratio(case.unlearned, perturbed, right), _text.compared_files(case)
+    other = None if files is None else log_ratio(case.answers(files).logits, perturbed, right)
+    member = case.membership
+    test = np.broadcast_to(case.data.part == 1, member.train.shape)
+    roles = {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
+
+    def read(models: np.ndarray) -> list[Row]:
+        groups = {"split": member.split[models], "block": member.block[models]}
+        found = []
+        for role, mask in roles.items():
+            weight = (mask[models] & ~np.isnan(own[models])).astype(np.float64)
+            if not weight.any(1).all():
+                continue
+            value = np.where(weight > 0, own[models], 0.0)
+            for name, of in (("truth_ratio", closeness(value)), ("truth_ratio_utility", true_better(value))):
+                part = crossed.per_model(value=of, weight=weight)
+                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0, 1))
+                found.append(row(metric=name, role=role, estimate=estimate))
+        if other is not None:
+            asked = member.forget[models] & ~np.isnan(own[models])
+            distance, quality = compared(own[models], other[models], asked, **groups)
+            found.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
+            found.append(row(metric="forget_quality", role="forget", estimate=quality))
+        return found
+
+    return list(_text.each(case, read))
+
+
+#: A verdict rests on the mean of min(R, 1/R), which moves with every sample; forget quality is a p-value, and the
+#: distance behind it is above 0 for retrained models too.
+DECIDES = {"truth_ratio": Standard(np.nan, -1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The truth ratio of each target model on what it was asked to forget."""
+    views = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    value = closeness(log_ratio(case.unlearned[case.target], *views))
+    return _text.of_forgotten(case, "truth_ratio", value, DECIDES["truth_ratio"])
+
+
+def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """log R of every sample, float64 [models, samples]; NaN for samples without perturbed answers.
+
+    ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k], rows that are such views of
+    each sample, filled with −1; without a right one the sample itself counts.
+    """
+    if not right.shape[1]:
+        right = np.full((len(perturbed), 1), -1)
+    first = np.where(right[:, :1] < 0, np.arange(len(right))[:, None], right[:, :1])
+    wrong = views_logp(logits, perturbed)
+    told = ~np.isnan(wrong)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(told, wrong, 0.0).sum(-1) / told.sum(-1)
+    return mean - views_logp(logits, first)[..., 0]
+
+
+def closeness(value: np.ndarray) -> np.ndarray:
+    """min(R, 1/R) from log R."""
+    return np.exp(-np.abs(value))
+
+
+def true_better(value: np.ndarray) -> np.ndarray:
+    """max(0, 1 − R) from log R."""
+    return np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
+
+
+def compared(
+    own: np.ndarray, other: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
+) -> tuple[Estimate, Estimate]:
+    """The Kolmogorov–Smirnov distance, mean over models, and its p-value, geometric mean over models.
+
+    ``own`` and ``other`` float64 [models, samples], ``asked`` bool [models, samples]. Models of one split share what
+    they forget, so splits are what varies: the intervals are Student's over the means of splits; n counts samples.
+    """
+    from scipy.stats import ks_2samp
+
+    distance, log_p = [], []
+    for mine, theirs, mask in zip(own, other, asked, strict=True):
+        if mask.any():
+            test = ks_2samp(mine[mask], theirs[mask])
+            distance.append(float(test.statistic))
+            log_p.append(float(np.log(max(test.pvalue, 1e-300))))
+    samples = int(asked.any(0).sum())
+    if len(distance) < len(own):
+        return (empty(n=samples, note="no perturbed answers in the forget set of some model"),) * 2
+    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    mean = [
+        mean_interval(values=np.array([np.mean(np.array(value)[group.reshape(-1) == g]) for g in np.unique(group)]))
+        for value in (distance, log_p)
+    ]
+    quality = [float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high)]
+    return (
+        Estimate(*np.clip([mean[0].value, mean[0].low, mean[0].high], 0, 1).tolist(), samples, mean[0].note),
+        Estimate(*quality, samples, mean[1].note),
+    )

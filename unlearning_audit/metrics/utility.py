@@ -1,0 +1,114 @@
+"""Model utility of TOFU (Maini et al. 2024): what a language model is worth on what it was not asked to forget."""
+
+import math
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary.case import Case, views_logp
+from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, crossed, levels
+
+#: The models say by themselves what follows a question.
+NEEDS = ("fair_draw", "generations")
+
+QUANTITIES = (
+    Quantity(
+        "model_utility", better="higher",
+        reading="Harmonic mean of the probability of right answers, of ROUGE-L recall and of how much likelier right "
+        "answers are than wrong ones, on what is kept and on each set of the test part: 0 = worthless on one of them.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``most``: of so many retained and of so many test samples the models are asked to say the answer."""
+
+    most: int = Field(200, ge=1)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part,
+    or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
+    test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
+    test part it is that of what is kept. Raises ValueError for data without perturbed answers."""
+    found, groups = terms(case), case.membership[case.target]
+    target = np.flatnonzero(case.target)
+
+    def read(models: np.ndarray) -> list[Row]:
+        some = models[target]
+        mean, n = averaged([(value[some], mask[some]) for value, mask in found])
+        if mean is None:
+            return []
+        whole = levels.of(mean, split=groups.split[some], block=groups.block[some], n=n, bounds=(0, 1))
+        if (mean.value == 0).any():  # the harmonic mean has no slope there
+            whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
+        return [row(metric="model_utility", estimate=whole)]
+
+    return list(_text.each(case, read))
+
+
+#: What a model is worth without the forget set retrained models tell.
+WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The utility of each target model, a worth that a method must keep; nothing where a term is 0 for some model."""
+    mean, _ = averaged(terms(case))
+    if mean is None or (mean.value == 0).any():
+        return {}
+    places = _units.of(case.membership[case.target])
+    return {"model_utility": single(**vars(mean), **places, standard=WORTH)}
+
+
+def terms(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Terms of the harmonic mean, each float64 [target models, samples] and bool, the samples that it is a mean over.
+    Raises ValueError for data without perturbed answers."""
+    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    if not wrong.shape[1]:
+        raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
+    logits, roles = case.unlearned[case.target], _text.roles(case, case.membership[case.target])
+    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
+    others = np.nansum(np.exp(views_logp(logits, wrong)), -1)
+    better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
+    said = _answers.overlap(case, case.generated_files)[..., 0]
+    share = np.where((wrong >= 0).any(1), p / (p + others), np.nan)
+    found = [(value, roles["retain"]) for value in (p, said, better)]
+    for one in sets(case.data):
+        found += [(value, roles["test"] & one) for value in (share, said, better)]
+    return [(value, mask & ~np.isnan(value)) for value, mask in found]
+
+
+def averaged(found: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
+    """The harmonic mean of `terms` for each model, and how many samples it reads; None where a model has a term with
+    fewer than two samples."""
+    if not all((mask.sum(1) > 1).all() for _, mask in found):
+        return None, 0
+    parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in found]
+    return harmonic(parts), int(np.any([mask for _, mask in found], axis=(0, 1)).sum())
+
+
+def sets(data: Data) -> list[np.ndarray]:
+    """The sets that make the test part, each bool [samples]; the whole part where they are not told apart."""
+    test = data.part == 1
+    if data.group is None:
+        return [test] if test.any() else []
+    return [test & (data.group == number) for number in np.unique(data.group[test]).tolist()]
+
+
+def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
+    """The harmonic mean of statistics in [0, 1] of the same models, to first order; 0 where one of them is 0."""
+    value = np.stack([part.value for part in parts])
+    floor = np.maximum(value, 1e-12)
+    mean = len(parts) / (1 / floor).sum(0)
+    slope = (mean / floor) ** 2 / len(parts)
+    return crossed.PerModel(
+        np.where((value <= 0).any(0), 0.0, mean),
+        sum(w[:, None] * part.influence for w, part in zip(slope, parts, strict=True)),
+        sum(w[:, None] * part.imagined for w, part in zip(slope, parts, strict=True)),
+    )

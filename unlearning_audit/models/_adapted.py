@@ -1,0 +1,63 @@
+"""Low-rank adapters (LoRA, Hu et al. 2022): the weights of a model stay as they are, and small factors beside them
+are what is trained, made to forget and stored."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from transformers.pytorch_utils import Conv1D
+
+from unlearning_audit.models._text import Adapter
+
+
+class Adapted(nn.Module):
+    """A model with frozen weights W, each of its linear layers read as W + (``alpha``/``rank``)·B·A.
+
+    A [rank, in] starts as a layer's weights do, B [out, rank] at 0, so that all models start as the frozen one. The
+    frozen weights belong to no state: models that share them share their memory, and files hold A and B alone. Raises
+    ValueError where no layer has a name that ends as one of ``targets``.
+    """
+
+    def __init__(self, model: nn.Module, adapter: Adapter) -> None:
+        super().__init__()
+        self.readings, self.vocabulary, self.layers, self.head = model.readings, model.vocabulary, model.layers, None
+        self.scale = adapter.alpha / adapter.rank
+        # Buffers that no state_dict names, such as the frequencies of positions, must follow to another device, too.
+        tensors = model.state_dict() | dict(model.named_buffers())
+        # In a tuple, so that torch does not find it: neither state_dict nor parameters know it.
+        self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {k: v.detach() for k, v in tensors.items()}
+        self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
+        for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
+            wanted = adapter.targets is None or name.endswith(adapter.targets)
+            if not isinstance(layer, (nn.Linear, Conv1D)) or not wanted:
+                continue
+            key = f"trunk.{name}.weight".replace(".", "/")
+            self.turned[key] = isinstance(layer, Conv1D)
+            rows, columns = layer.weight.shape[::-1] if self.turned[key] else layer.weight.shape
+            self.a[key] = nn.Parameter(torch.empty(adapter.rank, columns))
+            self.b[key] = nn.Parameter(torch.zeros(rows, adapter.rank))
+            nn.init.kaiming_uniform_(self.a[key], a=math.sqrt(5))
+        if not self.turned:
+            raise ValueError(f"adapter.targets: no linear layer has a name that ends with {', '.join(adapter.targets)}")
+
+    def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
+        """Take the frozen weights along to another device or precision."""
+        super()._apply(change, recurse)
+        model, frozen = self._frozen
+        self._frozen = model, {k: change(v) for k, v in frozen.items()}
+        return self
+
+    def merged(self) -> dict[str, Tensor]:
+        """The weights that the model computes with, by their names in the frozen model."""
+        weights = dict(self._frozen[1])
+        for key, turned in self.turned.items():
+            change = self.scale * (self.b[key] @ self.a[key])
+            name = key.replace("/", ".")
+            weights[name] = weights[name] + (change.mT if turned else change)
+        return weights
+
+    def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
+        """As the frozen model's, with the merged weights."""
+        return functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})

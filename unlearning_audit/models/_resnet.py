@@ -1,0 +1,84 @@
+"""Residual networks for small images (He et al. 2016, section 4.2): a 3 × 3 stem, no pooling, basic blocks."""
+
+import torch.nn.functional as F  # noqa: N812 (torch's own habit)
+from torch import Tensor, nn
+
+from unlearning_audit.models._layers import normalisation
+
+
+def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+
+
+class PaddedShortcut(nn.Module):
+    """Option A: every second pixel, and zeros for the channels that are new; no parameters."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.before, self.after = (outputs - inputs) // 2, outputs - inputs - (outputs - inputs) // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.before, self.after))
+
+
+class Block(nn.Module):
+    """Two convolutions, each normalised, and a shortcut around both."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int, project: bool) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = convolution(inputs, outputs, stride), normalisation(norm, outputs, groups)
+        self.conv2, self.norm2 = convolution(outputs, outputs, 1), normalisation(norm, outputs, groups)
+        if stride == 1 and inputs == outputs:
+            self.shortcut = nn.Identity()
+        elif project:
+            self.shortcut = nn.Sequential(
+                convolution(inputs, outputs, stride, kernel=1), normalisation(norm, outputs, groups)
+            )
+        else:
+            self.shortcut = PaddedShortcut(inputs, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
+
+
+class ResNet(nn.Module):
+    """``widths[i]`` channels in stage i of ``blocks[i]`` blocks; each stage after the first halves the image.
+
+    ``norm`` batch or group (of ``groups`` groups); ``project``: 1 × 1 convolutions where a shortcut changes
+    shape (option B) instead of padding (option A). ``first`` is the layer that standardises the image. ``large_stem``:
+    a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2 in place of a 3 × 3 convolution.
+    """
+
+    head = "linear"
+
+    def __init__(
+        self,
+        first: nn.Module,
+        channels: int,
+        classes: int,
+        *,
+        widths: tuple[int, ...],
+        blocks: tuple[int, ...],
+        norm: str,
+        groups: int,
+        project: bool,
+        large_stem: bool = False,
+    ) -> None:
+        super().__init__()
+        self.standardise = first
+        stride, kernel = (2, 7) if large_stem else (1, 3)
+        self.stem, self.norm = convolution(channels, widths[0], stride, kernel), normalisation(norm, widths[0], groups)
+        self.pool = nn.MaxPool2d(3, stride=2, padding=1) if large_stem else nn.Identity()
+        stages, inputs = [], widths[0]
+        for stage, (outputs, count) in enumerate(zip(widths, blocks, strict=True)):
+            for block in range(count):
+                stride = 2 if stage > 0 and block == 0 else 1
+                stages.append(Block(inputs, outputs, stride, norm, groups, project))
+                inputs = outputs
+        self.blocks = nn.Sequential(*stages)
+        self.linear = nn.Linear(inputs, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.norm(self.stem(self.standardise(x))))
+        return self.linear(self.blocks(self.pool(x)).mean((2, 3)))

@@ -1,0 +1,57 @@
+"""Classifiers of sentences: rows of tokens in, one logit for each class out; padding is read by nobody."""
+
+import copy
+import functools
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PretrainedConfig
+
+from unlearning_audit.models._bag import mean
+from unlearning_audit.models._passage import undropped
+
+
+class Encoder(nn.Module):
+    """A bidirectional ``trunk`` of transformers, the mean of its last states, and a linear layer."""
+
+    head = "output"
+
+    def __init__(self, trunk: nn.Module, classes: int) -> None:
+        super().__init__()
+        self.trunk, self.vocabulary = trunk, trunk.config.vocab_size
+        self.output = nn.Linear(trunk.config.hidden_size, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Added to the attention's scores [n, heads, from, to]; a mask of two axes would be read for its values.
+        blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
+        states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state
+        return self.output(mean(states, x))
+
+
+def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:
+    """A freshly drawn encoder of ``config``, or that of the folder or hub name ``weights``, with a new last layer.
+
+    Raises ValueError for samples that are no rows of tokens, weights that cannot be read, and rows that are too long.
+    """
+    if len(shape) != 1:
+        raise ValueError(f"a model of sentences needs tokens [length], not samples of shape {tuple(shape)}")
+    if weights is None:
+        trunk = AutoModel.from_config(undropped(config), attn_implementation="eager")
+    else:
+        trunk = copy.deepcopy(_pretrained(weights))
+    positions = trunk.config.max_position_embeddings
+    if shape[0] > positions:
+        raise ValueError(f"sentences have {shape[0]} tokens, but the model {positions} positions; shorten data.length")
+    return Encoder(trunk.float(), classes)
+
+
+@functools.cache
+def _pretrained(weights: str) -> nn.Module:
+    """Read once, however many models start from it."""
+    try:
+        config = undropped(AutoConfig.from_pretrained(weights))
+        return AutoModel.from_pretrained(weights, config=config, attn_implementation="eager", dtype=torch.float32)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"weights: {weights} cannot be read ({error}); name a folder that a model was saved to by save_pretrained"
+        ) from error

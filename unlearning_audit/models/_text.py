@@ -1,0 +1,40 @@
+"""Options that models of text share; quick to import."""
+
+from pydantic import Field, model_validator
+
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.plugins.settings import Settings
+
+
+class Size(Settings):
+    """``vocabulary``: at least the number of different tokens in the data; ``layers`` of ``width`` units with ``heads``
+    each; ``weights``: a folder or a model of the hub to start from, which has a size of its own."""
+
+    vocabulary: int = Field(512, ge=2, le=1_000_000)
+    layers: int = Field(2, ge=1, le=1_000)
+    width: int = Field(64, ge=2, le=100_000)
+    heads: int = Field(2, ge=1, le=1_000)
+    weights: str | None = None
+
+
+class Adapter(Settings):
+    """Low-rank factors of ``rank`` beside every linear layer (or those whose names end as one of ``targets``), scaled
+    by ``alpha``/``rank``; they alone are trained and stored."""
+
+    rank: int = Field(8, ge=1, le=100_000)
+    alpha: float = Field(16.0, gt=0)
+    targets: tuple[str, ...] | None = None
+
+
+class Causal(Size):
+    """As `Size`; ``base``: the recipe by which one model learns the public text first, from which all others start;
+    ``adapter``: leave ``weights`` as they are and train low-rank factors beside them."""
+
+    base: Recipe | None = None
+    adapter: Adapter | None = None
+
+    @model_validator(mode="after")
+    def _adapters_have_weights(self) -> "Causal":
+        if self.adapter is not None and (self.weights is None or self.base is not None):
+            raise ValueError("adapter needs weights, the folder of the model that stays as it is, and no base")
+        return self

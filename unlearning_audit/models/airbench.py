@@ -1,0 +1,52 @@
+"""A network for CIFAR-10 that learns in a few epochs: airbench (Jordan 2024), half as wide by default.
+
+The paper's network has widths 64, 256, 256. Its first layer whitens patches of the training images; here it whitens
+those of a stationary Markov field, so that no weight is computed from the data whose removal is to be audited.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from unlearning_audit.models import ImageOptions
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(ImageOptions):
+    """``widths``: channels of the blocks of two convolutions; ``norm``: batch, or group of ``groups`` groups."""
+
+    widths: tuple[int, ...] = Field((32, 128, 128), min_length=1)
+    norm: Literal["batch", "group"] = "batch"
+    groups: int = Field(8, ge=1)
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """nn.Sequential. Convolutions start as the identity as far as they have channels (Jordan 2024).
+
+    Raises ValueError if an image is too small for one halving in each block.
+    """
+    from torch import nn
+
+    from unlearning_audit.models._layers import GlobalMaxPool, PatchWhitening, normalisation, standardise
+
+    layers = [standardise(options, shape), PatchWhitening(shape[0]), nn.ReLU()]
+    least = 2 ** len(options.widths) + 1
+    if min(shape[1:]) < least:
+        raise ValueError(
+            f"airbench with {len(options.widths)} widths needs images of at least {least} × {least} pixels"
+        )
+    inputs = layers[1].channels
+    for width in options.widths:
+        for pooled in (True, False):
+            convolution = nn.Conv2d(inputs, width, 3, padding=1, bias=False)
+            nn.init.dirac_(convolution.weight.data[:inputs])
+            layers.append(convolution)
+            if pooled:
+                layers.append(nn.MaxPool2d(2))
+            layers += [normalisation(options.norm, width, options.groups), nn.ReLU()]
+            inputs = width
+    model = nn.Sequential(*layers, GlobalMaxPool(), nn.Flatten(), nn.Linear(inputs, classes))
+    model.head = str(len(model) - 1)
+    return model

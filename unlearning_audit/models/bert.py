@@ -1,0 +1,34 @@
+"""BERT (Devlin et al. 2019) as a classifier of sentences, from transformers; reads the mean of its last states."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from unlearning_audit.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+LIBRARIES = ("transformers",)
+
+
+class Options(_text.Size):
+    """The size, and where to start; the last layer is new. BERT-base: 12 layers, 768 wide, 12 heads, 30,522 tokens."""
+
+    vocabulary: int = Field(2048, ge=2, le=1_000_000)
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """Without dropout and without the pooling layer. Raises ValueError as ``encoder``."""
+    from transformers import BertConfig
+
+    from unlearning_audit.models._sentence import encoder
+
+    config = BertConfig(
+        vocab_size=options.vocabulary, hidden_size=options.width, num_hidden_layers=options.layers,
+        num_attention_heads=options.heads, intermediate_size=4 * options.width, max_position_embeddings=shape[0],
+    )  # fmt: skip
+    model = encoder(config, shape, classes, options.weights)
+    model.trunk.pooler = None
+    return model

@@ -1,0 +1,37 @@
+"""A small convolutional network: convolutions of stride 2 (cheaper than pooling), global mean, linear head."""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from unlearning_audit.models import ImageOptions
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(ImageOptions):
+    """``channels`` of each convolution; ``norm``: batch, group (of ``groups`` groups) or none after each."""
+
+    channels: tuple[int, ...] = Field((16, 32, 64), min_length=1)
+    norm: Literal["batch", "group", "none"] = "batch"
+    groups: int = Field(8, ge=1)
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """nn.Sequential; each 3 × 3 convolution halves the image, rounding up."""
+    from torch import nn
+
+    from unlearning_audit.models._layers import normalisation, standardise
+
+    layers, inputs = [standardise(options, shape)], shape[0]
+    for outputs in options.channels:
+        layers += [
+            nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=options.norm == "none"),
+            normalisation(options.norm, outputs, options.groups),
+            nn.ReLU(),
+        ]
+        inputs = outputs
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
+    model.head = str(len(model) - 1)
+    return model

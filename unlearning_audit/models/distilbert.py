@@ -1,0 +1,32 @@
+"""DistilBERT (Sanh et al. 2019) as a classifier of sentences, from transformers; reads the mean of its last states."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from unlearning_audit.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+LIBRARIES = ("transformers",)
+
+
+class Options(_text.Size):
+    """The size, and where to start; the last layer is new. DistilBERT: 6 layers, 768 wide, 12 heads, 30,522 tokens."""
+
+    vocabulary: int = Field(2048, ge=2, le=1_000_000)
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """Without dropout. Raises ValueError as ``encoder``."""
+    from transformers import DistilBertConfig
+
+    from unlearning_audit.models._sentence import encoder
+
+    config = DistilBertConfig(
+        vocab_size=options.vocabulary, dim=options.width, n_layers=options.layers, n_heads=options.heads,
+        hidden_dim=4 * options.width, max_position_embeddings=shape[0],
+    )  # fmt: skip
+    return encoder(config, shape, classes, options.weights)

@@ -1,0 +1,29 @@
+"""GPT-2 (Radford et al. 2019), from transformers: learned positions, output weights tied to the tokens'."""
+
+from typing import TYPE_CHECKING
+
+from unlearning_audit.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+LIBRARIES = ("transformers",)
+
+
+class Options(_text.Causal):
+    """The size, and where to start. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    from transformers import GPT2Config
+
+    from unlearning_audit.models._passage import causal
+
+    config = GPT2Config(
+        vocab_size=options.vocabulary, n_positions=shape[0], n_embd=options.width, n_layer=options.layers,
+        n_head=options.heads, bos_token_id=None, eos_token_id=None,
+        activation_function="gelu_pytorch_tanh",  # the same function as gelu_new, in one kernel: a fifth of a step
+    )  # fmt: skip
+    return causal(config, shape, options)

@@ -1,0 +1,29 @@
+"""GPT-NeoX (Black et al. 2022), the architecture of Pythia, from transformers: rotary positions, parallel layers."""
+
+from typing import TYPE_CHECKING
+
+from unlearning_audit.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+LIBRARIES = ("transformers",)
+
+
+class Options(_text.Causal):
+    """The size, and where to start. Pythia-70m: 6 layers, 512 wide, 8 heads, 50,304 tokens."""
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    from transformers import GPTNeoXConfig
+
+    from unlearning_audit.models._passage import causal
+
+    config = GPTNeoXConfig(
+        vocab_size=options.vocabulary, max_position_embeddings=shape[0], hidden_size=options.width,
+        num_hidden_layers=options.layers, num_attention_heads=options.heads, intermediate_size=4 * options.width,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    return causal(config, shape, options)

@@ -1,0 +1,22 @@
+"""Multinomial logistic regression; inputs are not standardised, images are flattened."""
+
+import math
+from typing import TYPE_CHECKING
+
+from unlearning_audit.plugins.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(Settings):
+    """No options."""
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """nn.Sequential of one Linear layer, a Flatten before it if samples have several axes."""
+    from torch import nn
+
+    model = nn.Sequential(*[nn.Flatten()] * (len(shape) > 1), nn.Linear(math.prod(shape), classes))
+    model.head = str(len(model) - 1)
+    return model

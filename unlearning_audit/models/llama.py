@@ -1,0 +1,29 @@
+"""Llama (Touvron et al. 2023), from transformers: rotary positions, gated layers, root-mean-square norms."""
+
+from typing import TYPE_CHECKING
+
+from unlearning_audit.models import _text
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+LIBRARIES = ("transformers",)
+
+
+class Options(_text.Causal):
+    """The size, and where to start. Llama-2-7b: 32 layers, 4,096 wide, 32 heads, 32,000 tokens."""
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """The two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as ``causal``."""
+    from transformers import LlamaConfig
+
+    from unlearning_audit.models._passage import causal
+
+    config = LlamaConfig(
+        vocab_size=options.vocabulary, max_position_embeddings=shape[0], hidden_size=options.width,
+        num_hidden_layers=options.layers, num_attention_heads=options.heads, num_key_value_heads=options.heads,
+        intermediate_size=-(-8 * options.width // 3), bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    )  # fmt: skip
+    return causal(config, shape, options)

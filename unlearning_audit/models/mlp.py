@@ -1,0 +1,31 @@
+"""A multilayer perceptron; inputs are not standardised, images are flattened."""
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from unlearning_audit.plugins.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(Settings):
+    """``hidden``: units of each hidden layer; ``activation`` after each of them."""
+
+    hidden: tuple[Annotated[int, Field(ge=1, le=100_000)], ...] = Field((128, 64), min_length=1)
+    activation: Literal["relu", "tanh"] = "relu"
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """nn.Sequential of Linear and activation layers, a Flatten before them if samples have several axes."""
+    from torch import nn
+
+    layers, inputs = [nn.Flatten()] * (len(shape) > 1), math.prod(shape)
+    for outputs in options.hidden:
+        layers += [nn.Linear(inputs, outputs), nn.ReLU() if options.activation == "relu" else nn.Tanh()]
+        inputs = outputs
+    model = nn.Sequential(*layers, nn.Linear(inputs, classes))
+    model.head = str(len(model) - 1)
+    return model

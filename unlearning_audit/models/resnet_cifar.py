@@ -1,0 +1,48 @@
+"""ResNet-20 to -110 for CIFAR, with parameter-free shortcuts (He et al. 2016, section 4.2, option A)."""
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from unlearning_audit.models import ImageOptions
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Options(ImageOptions):
+    """``depth``: 6 k + 2 layers with weights; ``norm``: batch, or group of ``groups`` groups (for DP-SGD)."""
+
+    depth: int = 20
+    norm: Literal["batch", "group"] = "batch"
+    groups: int = Field(8, ge=1)
+
+    @field_validator("depth")
+    @classmethod
+    def _whole_blocks(cls, depth: int) -> int:
+        if depth < 8 or depth % 6 != 2:
+            raise ValueError(f"depth {depth} is not 6 k + 2 with k of at least 1; choose 20, 32, 44, 56 or 110")
+        return depth
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """Weights of convolutions and of the head start from the normal distribution of He et al. (2015)."""
+    from torch import nn
+
+    from unlearning_audit.models._layers import standardise
+    from unlearning_audit.models._resnet import ResNet
+
+    model = ResNet(
+        standardise(options, shape),
+        shape[0],
+        classes,
+        widths=(16, 32, 64),
+        blocks=((options.depth - 2) // 6,) * 3,
+        norm=options.norm,
+        groups=options.groups,
+        project=False,
+    )
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight)
+    return model

@@ -1,0 +1,93 @@
+"""Swin (Liu et al. 2021), by default Swin-S, pre-trained or not, with a new head for fine-tuning."""
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from pydantic import Field, PositiveInt, model_validator
+
+from unlearning_audit.models import ImageOptions
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+LIBRARIES = ("torchvision",)
+
+
+class Options(ImageOptions):
+    """``weights``: none, default (ImageNet-1k from torchvision, kept in torch.hub's folder), or the path of a
+    ``.safetensors`` file with torchvision's names, relative to the working directory. ``keep_head``: take the
+    final layer from the weights too. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads`` of
+    the four stages and the ``width`` of the first; Swin-T has depths 2, 2, 6, 2."""
+
+    weights: str = "none"
+    keep_head: bool = False
+    image_size: int = Field(224, ge=32)
+    depths: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (2, 2, 18, 2)
+    heads: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (3, 6, 12, 24)
+    width: PositiveInt = 96
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+
+    @model_validator(mode="after")
+    def _divisible(self) -> "Options":
+        odd = next((n for stage, n in enumerate(self.heads) if self.width * 2**stage % n), None)
+        if odd is not None:
+            raise ValueError(f"heads: {odd} heads do not divide the width of their stage, width × 1, 2, 4, 8")
+        if self.weights == "default" and (self.depths, self.heads, self.width) != ((2, 2, 18, 2), (3, 6, 12, 24), 96):
+            raise ValueError("weights: default are those of Swin-S; name a file for other depths, heads or width")
+        return self
+
+
+def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+    """nn.Sequential; stochastic depth and dropout are off. Raises ValueError if the weights are unusable."""
+    from torch import nn
+    from torchvision.models import SwinTransformer
+
+    from unlearning_audit.models._layers import standardise
+
+    if shape[0] != 3:
+        raise ValueError(f"swin_s needs images with 3 channels, not samples of shape {tuple(shape)}")
+    swin = SwinTransformer(
+        patch_size=[4, 4],
+        embed_dim=options.width,
+        depths=[*options.depths],
+        num_heads=[*options.heads],
+        window_size=[7, 7],
+        stochastic_depth_prob=0.0,
+        num_classes=classes,
+    )
+    if options.weights != "none":
+        state = _state(options.weights)
+        if not options.keep_head:
+            state |= {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
+        try:
+            swin.load_state_dict(state)
+        except RuntimeError as error:
+            raise ValueError(
+                f"{options.weights}: these weights do not fit swin_s of these sizes with {classes} classes; {error}"
+            ) from error
+    size = (options.image_size, options.image_size)
+    resize = nn.Identity() if shape[1:] == size else nn.Upsample(size, mode="bilinear")
+    model = nn.Sequential(OrderedDict(standardise=standardise(options, shape), resize=resize, swin=swin))
+    model.head = "swin.head"
+    return model
+
+
+def _state(weights: str) -> dict[str, "Tensor"]:
+    """The state dictionary that ``weights`` names."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+    from torch import hub
+    from torchvision.models import Swin_S_Weights
+
+    if weights == "default":
+        try:
+            return Swin_S_Weights.DEFAULT.get_state_dict(progress=False, check_hash=True)
+        except (OSError, RuntimeError) as error:
+            url = Swin_S_Weights.DEFAULT.url
+            raise ValueError(f"swin_s: put {url} into {hub.get_dir()}/checkpoints by hand ({error})") from error
+    try:
+        return load_file(weights)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"swin_s: {weights} is no safetensors file that can be read ({error})") from error

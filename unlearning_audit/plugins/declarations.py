@@ -1,0 +1,147 @@
+"""What a plug-in's file says about itself: one record of a protocol, one of each quantity that a metric computes.
+
+Records are for planning and display. They are no part of the digest of code, so editing one renames no artifact.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import nan
+from typing import Literal
+
+#: Names at the top level of a file that hold such records.
+RECORDS = ("PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "SIZE", "AT_HAND")
+
+
+#: What protocols offer to metrics.
+OFFERS = {
+    "forgotten": "models forget samples",
+    "weights": "the models themselves, and not only what they answered",
+    "fair_draw": "which samples are forgotten and which held out was drawn",
+    "game": "attacks are asked which of the two a sample is, in pairs of splits",
+    "swapped_pairs": "what one split of a pair forgets the other never saw",
+    "coins": "forgotten and held-out samples come in pairs, of which a coin chose",
+    "canaries": "all that is forgotten are canaries that coins chose",
+    "target_samples": "each is kept, forgotten or never seen, in target and in shadow models",
+    "one_forget_set": "many models forget the same samples, and as many are retrained without them",
+    "seeds": "models differ in nothing but their seed",
+    "confused_labels": "the labels of what is forgotten were confused",
+    "selection": "every sample was seen by half of the models, and none is forgotten",
+    "requests": "what is forgotten comes as several requests",
+    "imported": "logits of models that were made elsewhere",
+}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a protocol is; every field has a default.
+
+    ``offers``: what metrics may ask for, names of `OFFERS`. A metric says in ``NEEDS`` what it asks for, and in
+    ``DEFAULT`` by which offer it is computed without being named; the others are computed where a scenario names them,
+    and compare with retrained models, unless their file says ``ALONE = True``. ``attacked``: attacks
+    score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
+    rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks
+    rename nothing. ``gradients``: gradient norms of the forget set are kept with the logits. ``references``: methods
+    whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
+    unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
+    ``system``: the system of evaluation that it is a part of, if it is not one by itself. ``figures``: kinds of figures
+    that a study without any draws of its scenarios.
+    """
+
+    offers: tuple[str, ...] = ("forgotten",)
+    attacked: bool = False
+    own_rows: bool = False
+    counts: tuple[str, ...] = ()
+    gradients: bool = False
+    references: tuple[str, ...] = ()
+    forgets: bool = True
+    selects: str = ""
+    system: str = ""
+    figures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the headline: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
+    that it shows and whether with their ``interval``. ``besides``: left out for swapped pairs that have a Q, where the
+    quantity belongs to another system and has tables of its own."""
+
+    place: int
+    head: str = ""
+    role: str = ""
+    group: str = ""
+    interval: bool = True
+    besides: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the meta-evaluation reads a quantity: under which ``name``, at which ``place`` of its table.
+
+    ``attack``: that of the rows to read ("" = any one). ``ideal``: what perfect unlearning scores, NaN if unknown;
+    ``two_sided``: only the distance from that counts; else ``falling``: less is better, or more is. ``each``: the
+    quantity that is given for every seed, where it has another name. ``role``: that of the rows.
+    ``retrained``: it reads retrained models. ``shadows``: protocols whose shadow models it reads as well.
+    """
+
+    name: str
+    place: int = 100
+    attack: str = ""
+    ideal: float = nan
+    two_sided: bool = False
+    falling: bool = False
+    each: str = ""
+    role: str = ""
+    retrained: bool = False
+    shadows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number that a metric's file computes, in the rows whose metric is ``name`` (with * for any text).
+
+    ``label`` on paper (empty: the name with spaces). ``better``: "higher", "lower", or "" where neither is.
+    ``reading``: one sentence on what the extremes mean. ``ideal``: what retrained models score by theory, NaN if
+    theory does not say. ``logarithmic``: values span orders of magnitude and are compared by ratios. ``primary``: it
+    speaks for its system in sentences. ``attacks``: names in the column attack that this metric gives rows of,
+    besides the study's attacks. ``columns``: its places in the headline. ``comparisons``: how the meta-evaluation
+    reads it.
+    """
+
+    name: str
+    label: str = ""
+    better: Literal["higher", "lower", ""] = ""
+    reading: str = ""
+    ideal: float = nan
+    logarithmic: bool = False
+    primary: bool = False
+    attacks: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    comparisons: tuple[Comparison, ...] = field(default=())
+
+    @property
+    def shown(self) -> str:
+        """Its label, or its name with spaces."""
+        return self.label or self.name.replace("_", " ")
+
+
+def called(quantity: str, key: str, file: str) -> str:
+    """What a quantity is called in the tables of a study that calls the metric in ``file`` (its stem) ``key``.
+
+    "" stands for the metric itself. A metric that is called otherwise than its file may stand beside it with other
+    options: then its name stands before those of all its quantities, "key.quantity".
+    """
+    return key if not quantity else quantity if key == file else f"{key}.{quantity}"
+
+
+def named(quantity: Quantity, key: str, file: str) -> Quantity:
+    """The record of a quantity by the name that `called` gives it, which then stands in all its labels as well."""
+    name = called(quantity.name, key, file)
+    if name == quantity.name or (not quantity.name and key == file):
+        return replace(quantity, name=name)
+    mark = f" ({key.replace('_', ' ')})"
+    columns = tuple(replace(one, head=f"{one.head or quantity.label}{mark}") for one in quantity.columns)
+    each = tuple(
+        replace(how, name=how.name + mark, each=how.each and called(how.each, key, file))
+        for how in quantity.comparisons
+    )
+    label = f"{quantity.label}{mark}" if quantity.label else ""
+    return replace(quantity, name=name, label=label, columns=columns, comparisons=each)

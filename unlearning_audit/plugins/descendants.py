@@ -1,0 +1,95 @@
+"""Processes that code started and left behind: found and ended, on Linux."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from unlearning_audit.plugins.guard import shown
+
+#: Options of prctl that set and get whether orphans among the descendants of a process become its children.
+SET_SUBREAPER, GET_SUBREAPER = 36, 37
+
+#: Seconds in which what is left behind has to end after it was killed.
+PATIENCE = 5.0
+
+
+class Orphans:
+    """The processes that descend from this one, but for those ``before``."""
+
+    def __init__(self, file: str | Path, before: set[int]) -> None:
+        self.file, self.before, self.ended = file, before, set()
+
+    def end(self) -> None:
+        """Kill them, and those that they start meanwhile."""
+        last = time.monotonic() + PATIENCE
+        while (left := _children(os.getpid()) - self.before) and time.monotonic() < last:
+            for pid in left:
+                self._kill(pid)
+            for pid in left:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.001)
+
+    def _kill(self, pid: int) -> None:
+        for child in _children(pid):
+            self._kill(child)
+        if _alive(pid):
+            self.ended.add(pid)
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+    @property
+    def sentence(self) -> str:
+        """What happened, if anything did."""
+        number = len(self.ended)
+        if not number:
+            return ""
+        what = "a process that it started was" if number == 1 else f"{number} processes that it started were"
+        return f"{shown(self.file)}: {what} still running when it had ended, and had to be killed; wait for them there"
+
+
+@contextmanager
+def ended(file: str | Path) -> Iterator[Orphans]:
+    """While this lasts, orphans among the descendants of this process become its children, so that `Orphans.end`
+    reaches them."""
+    orphans = Orphans(file, _children(os.getpid()))
+    own = _adopt(True)
+    try:
+        yield orphans
+    finally:
+        if own:
+            _adopt(False)
+
+
+def _adopt(wanted: bool) -> bool:
+    """Let this process take orphans over, or not; whether that changed anything."""
+    if sys.platform != "linux":
+        return False
+    library, known = ctypes.CDLL(None), ctypes.c_int()
+    library.prctl(GET_SUBREAPER, ctypes.byref(known), 0, 0, 0)
+    if bool(known.value) == wanted:
+        return False
+    library.prctl(SET_SUBREAPER, int(wanted), 0, 0, 0)
+    return True
+
+
+def _children(pid: int) -> set[int]:
+    """The children of a process; none where /proc does not tell."""
+    children: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            children.update(map(int, task.read_text().split()))
+    return children
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process still runs, and does not only wait to be noticed."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

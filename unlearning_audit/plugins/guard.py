@@ -1,0 +1,166 @@
+"""Turns whatever a plug-in raises into one sentence with its file, line and function; not what the machine does."""
+
+import errno
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: So many of the last calls are kept of an error.
+CALLS = 10
+
+LIBRARY = Path(__file__).resolve().parents[1]
+
+#: What the system says when it, and no plug-in, is at its end.
+EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS, errno.ESTALE)
+
+#: How messages about memory, and those of a card and its libraries, are known; torch raises RuntimeError for most.
+MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed", "allocation_failed")
+CARD = (
+    "cuda error", "cuda driver", "nvidia driver", "cuda-capable", "cudnn", "cublas", "cusolver", "cusparse", "cufft",
+    "nccl", "nvrtc", "hip error", "hipblas", "rocblas", "miopen", "unable to find an engine",
+)  # fmt: skip
+
+#: What code does wrong on a card, which no other machine would do better.
+MISUSE = ("device-side assert", "stream is capturing", "deterministic")
+
+
+#: The working directory of the job, in a process where a plug-in may change it.
+FOLDER: list[str] = []
+
+
+class PluginError(ValueError):
+    """A plug-in did not do what it promises: it raised, gave back something else, or ended the process.
+
+    That is a result about the plug-in, which the study reports, and no reason to stop everything else. ``file`` and
+    ``line`` (0 = unknown) say where, ``trace`` holds the calls that led there, "" if there were none.
+    """
+
+    def __init__(self, sentence: str, file: str = "", line: int = 0, trace: str = "") -> None:
+        super().__init__(sentence)
+        self.file, self.line, self.trace = file, line, trace
+
+
+@contextmanager
+def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
+    """Raise PluginError for everything that code of the plug-in in ``file`` raises, its calls of sys.exit included.
+
+    Memory that is used up, a full disk and an interruption are not the plug-in's fault, and are raised as they are; so
+    is ``but``. A copy of the process that the code made with os.fork ends here.
+    """
+    process = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != process:
+            os._exit(1)
+        if isinstance(error, (PluginError, but)) or not faulty(error):
+            raise
+        trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)
+        raise PluginError(f"{place(error, file)}: {_what(error)}", shown(file), line(error, file), trace) from error
+    if os.getpid() != process:
+        os._exit(0)
+
+
+def faulty(error: BaseException) -> bool:
+    """Whether an error is the fault of the code that raised it, and not of the machine or of who runs it."""
+    if isinstance(error, (KeyboardInterrupt, GeneratorExit, MemoryError)):
+        return False
+    if isinstance(error, OSError):
+        return error.errno not in EXHAUSTED
+    if isinstance(error.__cause__, OSError):
+        return faulty(error.__cause__)
+    return not (isinstance(error, RuntimeError) and of_machine(str(error)))
+
+
+def of_machine(text: str) -> bool:
+    """Whether the message of a RuntimeError says that memory is used up, or that a card or its libraries failed.
+
+    A card that is busy, has lost its driver or has no kernels for an operation fails whatever code it runs; an index
+    out of range and an operation that a recording forbids fail on every card.
+    """
+    text = text.lower()
+    if any(words in text for words in MEMORY):
+        return True
+    return any(words in text for words in CARD) and not any(words in text for words in MISUSE)
+
+
+def place(error: BaseException, file: str | Path) -> str:
+    """ "my_method.py line 12, in unlearn": where in ``file`` an error came from; if none of its lines was running, the
+    file and where it was raised."""
+    frames, own = _frames(error, file)
+    if not (own or frames):
+        return shown(file)
+    frame = (own or frames)[-1]
+    where = f"line {frame.lineno}, in {frame.name.strip('<>')}"
+    return f"{shown(file)} {where}" if own else f"{shown(file)}: {Path(frame.filename).name} {where}"
+
+
+def line(error: BaseException, file: str | Path) -> int:
+    """The line of ``file`` that was running when an error was raised; 0 if none was."""
+    _, own = _frames(error, file)
+    return own[-1].lineno if own else 0
+
+
+def shown(file: str | Path) -> str:
+    """A file as people know it: ours by its room, others relative to the working directory where that is shorter."""
+    path = Path(_folder(), file).resolve()
+    if ours(path):
+        return str(path.relative_to(LIBRARY))
+    return min(os.path.relpath(path, _folder()), str(path), key=len)
+
+
+def ours(file: str | Path) -> bool:
+    """Whether a file belongs to the library."""
+    return Path(file).resolve().is_relative_to(LIBRARY)
+
+
+def same(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths name one file."""
+    return os.path.realpath(os.path.join(_folder(), one)) == os.path.realpath(os.path.join(_folder(), other))
+
+
+def _folder() -> str:
+    """The working directory, or what it was before a plug-in could change it."""
+    return FOLDER[-1] if FOLDER else os.getcwd()
+
+
+def said(value: object) -> str:
+    """What a plug-in gave back, in a word or two."""
+    if value is None:
+        return "None"
+    shape = getattr(value, "shape", None)
+    kind = type(value).__name__
+    return kind if shape is None else f"{kind} of {getattr(value, 'dtype', '')} with shape {tuple(shape)}"
+
+
+def _frames(error: BaseException, file: str | Path) -> tuple[list, list]:
+    frames = traceback.extract_tb(error.__traceback__)
+    return frames, [frame for frame in frames if same(frame.filename, file)]
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    text = printable(" ".join(_text(error).split()))
+    text = text if len(text) <= 300 else f"{text[:297]}..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    """The error's own words, which a class of its own may refuse."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def printable(text: str, *, ends: bool = False) -> str:
+    """``text`` without what would move the cursor or colour a terminal: such characters as Python writes them. Spaces
+    stand in place of ends of lines, unless these stay (``ends``)."""
+
+    def written(c: str) -> str:
+        return c if c.isprintable() or (ends and c == "\n") else " " if c.isspace() else repr(c)[1:-1]
+
+    return "".join(map(written, text))

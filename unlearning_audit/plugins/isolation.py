@@ -1,0 +1,174 @@
+"""Runs a user's code in a process of its own, so that whatever it does there is a result and not the end of the job."""
+
+import ctypes
+import faulthandler
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+from unlearning_audit.plugins import descendants
+from unlearning_audit.plugins.guard import FOLDER, PluginError, printable, same, shown
+from unlearning_audit.plugins.output import Relay
+from unlearning_audit.plugins.reads import Reads, unnamed
+
+#: How a crash of code is told; any other signal came from outside.
+CRASHES = {
+    signal.SIGSEGV: "segmentation fault",
+    signal.SIGBUS: "bus error",
+    signal.SIGILL: "illegal instruction",
+    signal.SIGFPE: "arithmetic fault",
+    signal.SIGABRT: "abort",
+}
+
+#: Kinds of errors that keep their kind across processes.
+KINDS = (PluginError, MemoryError, ValueError)
+
+#: What was noticed about users' files in this process, in sentences: for the record of the job.
+REMARKS: list[str] = []
+
+
+def isolated(
+    function: Callable[[], dict],
+    file: str | Path,
+    *,
+    trace: bool = True,
+    time_limit: float | None = None,
+    known: Collection[str | Path] | None = None,
+) -> dict:
+    """What ``function`` returns, JSON values only, called in a fork of this process.
+
+    ``time_limit``: seconds after which the fork is ended. ``known``: files and folders on which keys depend, if others
+    that ``file`` opens are to be remarked on. Processes that the fork leaves behind are ended, and of what it prints
+    only the first part is passed on; both are remarked on.
+
+    Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit or took too long, and
+    ChildProcessError if somebody else killed it, as a system without memory does. PluginError, MemoryError and
+    ValueError of the function are raised here as well, others as RuntimeError; with ``trace``, their traceback is
+    printed.
+    """
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash, Relay() as relay:
+        with descendants.ended(file) as orphans:
+            child = os.fork()
+            if child == 0:
+                _answer(function, answer, crash, relay, trace, file, known)
+            status = _wait(child, relay, time_limit)
+            orphans.end()
+        relay.drain()
+        _remark(orphans.sentence, relay.sentence(file))
+        if status is None:
+            raise PluginError(
+                f"{shown(file)}: it was ended after {time_limit:g} s, its time_limit; make it faster or raise "
+                "time_limit"
+            )
+        if os.WIFSIGNALED(status):
+            raise _killed(os.WTERMSIG(status), crash, file)
+        answer.seek(0)
+        text = answer.read()
+    if not text:
+        code = os.WEXITSTATUS(status)
+        raise PluginError(f"{shown(file)}: it ended the process with os._exit({code}); return or raise instead")
+    reply = json.loads(text)
+    _remark(*reply["remarks"])
+    if "returned" in reply:
+        return reply["returned"]
+    if reply["kind"] == "PluginError":
+        raise PluginError(reply["error"], *reply["where"])
+    kinds = {kind.__name__: kind for kind in KINDS}
+    raise kinds.get(reply["kind"], RuntimeError)(reply["error"])
+
+
+def apart(function: Callable[[], dict], file: str | Path | None, where: str, **terms) -> dict:
+    """What ``function`` returns: of a user's ``file`` as `isolated` does, of the library's (None) as it is.
+
+    ``where``: the path in the study by which errors of a user's file are told.
+    """
+    if file is None:
+        return function()
+    try:
+        return isolated(function, file, **terms)
+    except PluginError as error:
+        raise PluginError(f"{where}: {error}", error.file, error.line, error.trace) from None
+
+
+def _wait(child: int, relay: Relay, time_limit: float | None) -> int | None:
+    """The status with which the child ended, while what it prints is passed on; None if it had to be ended."""
+    end = None if time_limit is None else time.monotonic() + time_limit
+    try:
+        while True:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return status
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            relay.follow(child, left)
+    finally:
+        with suppress(ProcessLookupError, ChildProcessError):
+            if os.waitpid(child, os.WNOHANG) == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bool, file, known) -> None:
+    """In the fork: write what the function returned or raised, and end."""
+    pid = os.getpid()
+    try:
+        FOLDER.append(os.getcwd())
+        end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this process, and is no fault of the file
+        relay.take_over()
+        faulthandler.enable(crash)
+        reads = None if known is None else Reads()
+        try:
+            reply = {"returned": function()}
+        except BaseException as error:
+            if trace:
+                traceback.print_exc()
+            kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "RuntimeError")
+            text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            where = (error.file, error.line, error.trace) if isinstance(error, PluginError) else ()
+            reply = {"kind": kind, "error": printable(text), "where": where}
+        reply["remarks"] = unnamed(reads.paths(), file, known) if reads else []
+        if os.getpid() == pid:  # and no copy that the code made of this process
+            answer.write(json.dumps(reply).encode())
+            answer.flush()
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+    finally:
+        os._exit(0)
+
+
+def _remark(*sentences: str) -> None:
+    """Keep what was noticed, and say it in the log and on the terminal."""
+    for sentence in filter(None, sentences):
+        REMARKS.append(sentence)
+        for stream in {sys.stderr, sys.__stderr__}:
+            with suppress(OSError, ValueError, AttributeError):
+                print(f"\n{sentence}\n", file=stream, flush=True)
+
+
+def _killed(number: int, crash, file: str | Path) -> Exception:
+    if number not in CRASHES:
+        name = signal.Signals(number).name
+        return ChildProcessError(f"the job's process was ended by {name}, perhaps for want of memory")
+    crash.seek(0)
+    frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', crash.read().decode(errors="replace"))
+    own = next((frame for frame in frames if same(frame[0], file)), None)
+    where = f"{shown(file)} line {own[1]}, in {own[2]}" if own else shown(file)
+    return PluginError(f"{where}: the process crashed ({CRASHES[number]})")
+
+
+def end_with_parent() -> None:
+    """On Linux, die when the process that forked this one does."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

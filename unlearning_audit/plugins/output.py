@@ -1,0 +1,86 @@
+"""Passes on what a fork prints, up to a limit."""
+
+import os
+import select
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+from unlearning_audit.plugins.guard import shown
+
+#: Bytes of what a fork prints that are passed on.
+MOST = 1 << 20
+
+
+class Relay:
+    """Two pipes in place of standard output and standard error of a fork; what comes through them is written to those
+    of this process, the first `MOST` bytes of it."""
+
+    def __init__(self) -> None:
+        self.pipes = {name: os.pipe() for name in ("stdout", "stderr")}
+        self.open = {reading: name for name, (reading, _) in self.pipes.items()}
+        self.size = 0
+
+    def __enter__(self) -> "Relay":
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pipe in self.pipes.values():
+            for end in pipe:
+                with suppress(OSError):
+                    os.close(end)
+
+    def take_over(self) -> None:
+        """In the fork: let all that is printed go into the pipes, by Python, by libraries and by other programs."""
+        for number, (name, (reading, writing)) in enumerate(self.pipes.items(), start=1):
+            os.close(reading)
+            for stream in (getattr(sys, name), getattr(sys, f"__{name}__")):
+                with suppress(OSError, ValueError, AttributeError):
+                    os.dup2(writing, stream.fileno())
+            os.dup2(writing, number)
+            os.close(writing)
+
+    def follow(self, child: int, seconds: float | None) -> None:
+        """Pass on what comes until the child ends, or so many seconds are over."""
+        try:
+            handle = os.pidfd_open(child)
+        except (AttributeError, OSError):  # not Linux, or an old one
+            self._pass(select.select(list(self.open), [], [], 0.05)[0])
+            return
+        try:
+            ready = select.select([handle, *self.open], [], [], seconds)[0]
+        finally:
+            os.close(handle)
+        self._pass([one for one in ready if one != handle])
+
+    def drain(self) -> None:
+        """Pass on what is left when nobody writes any more."""
+        for _, writing in self.pipes.values():
+            os.close(writing)
+        while ready := select.select(list(self.open), [], [], 0)[0] if self.open else []:
+            self._pass(ready)
+
+    def sentence(self, file: str | Path) -> str:
+        """What was not passed on, if anything was not."""
+        if self.size <= MOST:
+            return ""
+        return f"{shown(file)}: it printed {self.size / 1e6:.0f} MB, of which the first {MOST / 1e6:.0f} MB are kept"
+
+    def _pass(self, ready: list[int]) -> None:
+        for reading in ready:
+            text = os.read(reading, 1 << 16)
+            if not text:
+                self.open.pop(reading)
+                continue
+            rest = max(0, MOST - self.size)
+            self.size += len(text)
+            _write(getattr(sys, self.open[reading]), text[:rest])
+
+
+def _write(stream: TextIO, text: bytes) -> None:
+    with suppress(OSError, ValueError):
+        stream.write(text.decode(errors="replace"))
+        stream.flush()

@@ -1,0 +1,371 @@
+"""Finds data, models, protocols, methods and attacks by name: one file each, ours or a user's own."""
+
+import ast
+import dataclasses
+import functools
+import importlib
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, named
+from unlearning_audit.plugins.guard import PluginError, guard, shown
+from unlearning_audit.plugins.settings import Settings
+
+LIBRARY = Path(__file__).resolve().parents[1]
+
+#: What each kind of file must define besides ``class Options(Settings)``; capitals are constants.
+PARTS = {
+    "data": ("load",),
+    "models": ("build",),
+    "protocols": ("blocks", "draw", "PROTOCOL"),
+    "methods": ("unlearn",),
+    "attacks": ("score",),
+    "metrics": ("rows",),
+    "readers": ("read", "files"),
+}
+
+
+#: What the function of a user's file is given, in this order; an attack may take signals after that.
+TAKES = {
+    "data": ("options", "root"),
+    "models": ("options", "shape", "classes"),
+    "methods": ("bank", "forget", "retain", "options"),
+    "attacks": ("logits", "y", "reference", "options", "rng"),
+    "metrics": ("case", "options", "rng"),
+    "readers": ("paths", "options", "root"),
+}
+
+
+@functools.cache
+def names(kind: str) -> tuple[str, ...]:
+    """The names that the library ships for ``kind``, sorted."""
+    return tuple(sorted(p.stem for p in (LIBRARY / kind).glob("*.py") if not p.stem.startswith("_")))
+
+
+def source_file(kind: str, name: str, file: str | None = None) -> Path:
+    """The file that defines ``name``, absolute: the library's own, or the user's ``file``.
+
+    Raises ValueError with one sentence if there is no such file.
+    """
+    if file is None and name not in names(kind):
+        raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
+    if file is None:
+        return LIBRARY / kind / f"{name}.py"
+    if not Path(file).is_file():
+        raise ValueError(f"file {file!r} does not exist; give a path relative to the working directory")
+    return Path(file).resolve()
+
+
+def defined(path: Path) -> set[str]:
+    """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
+    found = set()
+    for node in _statements(path):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return found
+
+
+@functools.cache
+def adapter(kind: str) -> str | None:
+    """The plug-in of this kind that runs functions without Options and says ``ADAPTER = True``, or None."""
+    return next((name for name in names(kind) if constant(LIBRARY / kind / f"{name}.py", "ADAPTER")), None)
+
+
+def is_function(kind: str, path: Path, function: str) -> bool:
+    """Whether a file has no Options, but a ``function`` (or a class, of "Class.method") for the adapter of its kind."""
+    if adapter(kind) is None or "Options" in defined(path):
+        return False
+    taken = signature(path, function)
+    return function.partition(".")[0] in defined(path) and not (taken and taken[0][:1] == [(TAKES[kind][0], True)])
+
+
+def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] | None:
+    """The (name, whether it has no default) of the parameters that a function, or the class of "Class.method", can be
+    given by name, and whether it takes any further keyword; by reading, not running. None where a decorator, a parent
+    class or the absence of the function leaves that open."""
+    first, _, method = function.partition(".")
+    node = next((one for one in _statements(path) if getattr(one, "name", None) == first), None)
+    if method and isinstance(node, ast.ClassDef):
+        node = next((one for one in node.body if getattr(one, "name", None) == "__init__"), None)
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+        return None
+    given = [*node.args.posonlyargs, *node.args.args][bool(method) :]
+    required = len(given) - len(node.args.defaults)
+    taken = [(one.arg, i < required) for i, one in enumerate(given)]
+    only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    return [*taken, *((one.arg, default is None) for one, default in only)], node.args.kwarg is not None
+
+
+def check(kind: str, path: Path) -> None:
+    """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
+    Raises ValueError that names what is missing or in another order."""
+    found = defined(path)
+    for part in (*(["Options"] if kind != "metrics" else []), *PARTS[kind]):
+        if part not in found:
+            what = "class Options(Settings)" if part == "Options" else part
+            raise ValueError(f"{path}: {what} is missing; every file of {kind} defines it")
+    for node in _statements(path):
+        if kind in TAKES and isinstance(node, ast.FunctionDef) and node.name == PARTS[kind][0]:
+            _check_arguments(node, TAKES[kind], path, more=kind == "attacks")
+
+
+def _check_arguments(node: ast.FunctionDef, wanted: tuple[str, ...], path: Path, *, more: bool) -> None:
+    """Raise ValueError if a function cannot be given ``wanted`` in this order (and ``more``), by names or number."""
+    given = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
+    least = len(given) - len(node.args.defaults)
+    fits = node.args.vararg or (len(given) >= len(wanted) and (more or least <= len(wanted)))
+    known = [name for name in given if name in wanted]
+    if not fits or known != [name for name in wanted if name in known]:
+        raise ValueError(
+            f"{shown(path)} line {node.lineno}: {node.name} must take ({', '.join(wanted)}) in this order, "
+            f"found ({', '.join(given)})"
+        )
+
+
+#: Modules that a file's Options may use; they are quick to import.
+LIGHT = (
+    "typing",
+    "pydantic",
+    "math",
+    "enum",
+    "pathlib",
+    "unlearning_audit.plugins.settings",
+    "unlearning_audit.plugins.declarations",
+    "unlearning_audit.bank.optim",
+    "unlearning_audit.bank.recipe",
+    "unlearning_audit.models",
+    "unlearning_audit.protocols._options",
+)
+
+
+def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
+    """The ``Options`` class of a plug-in, without running the rest of its file.
+
+    Methods and users' files may import torch, which takes seconds, attacks and metrics scipy; a plan needs their
+    options only. So only imports from `LIGHT`, constants and settings classes of such a file are run. Files of
+    other kinds are imported whole. Raises ValueError if the file is unknown,
+    incomplete, or its Options need more.
+    """
+    path = source_file(kind, name, file)
+    if kind not in ("methods", "attacks", "metrics") and file is None:
+        return load(kind, name).Options
+    found, reason = _light_part(kind, path, path.stat().st_mtime_ns)
+    options = found.get("Options")
+    if kind == "metrics" and "Options" not in defined(path):
+        return Settings
+    if not (isinstance(options, type) and issubclass(options, Settings)):
+        raise ValueError(f"{path}: class Options cannot be read; {reason}")
+    return options
+
+
+def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
+    """What the rows of a metric may be called, as its file declares it, without running the rest of the file; ``key``:
+    what a study calls the metric (see `declarations.called`).
+
+    Raises ValueError if the file is unknown or incomplete, or its QUANTITIES are something else.
+    """
+    path = source_file("metrics", name, file)
+    parts, _ = _light_part("metrics", path, path.stat().st_mtime_ns)
+    records = _record(path, "QUANTITIES", parts.get("QUANTITIES", (Quantity(""),)), tuple)
+    return tuple(named(record, key or path.stem, path.stem) for record in records)
+
+
+def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
+    """The names that a constant of a plug-in's file holds, such as NEEDS, which may be one text or a tuple; () without
+    it. Raises ValueError as `constant`."""
+    value = constant(source_file(kind, name, file), constant_name)
+    return () if value is None else (value,) if isinstance(value, str) else tuple(value)
+
+
+def offers(chosen: Any, offer: str) -> bool:
+    """Whether a chosen protocol, with its ``name`` and ``file``, offers something."""
+    return offer in protocol(chosen.name, chosen.file).offers
+
+
+def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
+    """What a metric needs of a protocol that ``offers`` do not hold."""
+    return tuple(need for need in declared("metrics", name, file) if need in OFFERS and need not in offers)
+
+
+@functools.cache
+def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
+    """The metrics of the library that are computed without being named, in the order of the ``offers`` by which they
+    are."""
+    by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
+    chosen = [(offers.index(offer), name) for name, some in by_offer.items() for offer in some if offer in offers]
+    return tuple(name for _, name in sorted(chosen) if not lacking(offers, name))
+
+
+def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
+    """The metrics of the library that can be computed with these ``offers``."""
+    return tuple(name for name in names("metrics") if not lacking(offers, name))
+
+
+def protocol(name: str, file: str | None = None) -> Protocol:
+    """The record of a protocol. Raises ValueError if it is unknown, incomplete, or its PROTOCOL is something else."""
+    return _record(source_file("protocols", name, file), "PROTOCOL", load("protocols", name, file).PROTOCOL, Protocol)
+
+
+def _record(path: Path, name: str, value: object, kind: type) -> Any:
+    """``value``, if it is a ``kind`` whose fields have the types that they should."""
+    made = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]
+    if not isinstance(value, kind) or (kind is tuple and not all(isinstance(one, Quantity) for one in value)):
+        raise ValueError(f"{path}: {name} must be {made} of unlearning_audit.plugins.declarations")
+    for record in value if kind is tuple else [value]:
+        for field in dataclasses.fields(record):
+            given, default = getattr(record, field.name), field.default
+            if default is dataclasses.MISSING or (isinstance(default, float) and isinstance(given, (int, float))):
+                continue
+            if not isinstance(given, type(default)) or isinstance(given, bool) != isinstance(default, bool):
+                what = {
+                    tuple: "a tuple, such as ('one',)",
+                    str: "text in quotes",
+                    bool: "True or False",
+                    float: "a number",
+                }
+                raise ValueError(f"{path}: {name}: {field.name} must be {what[type(default)]}, found {given!r}")
+    return value
+
+
+@functools.cache
+def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]:
+    """What a plug-in's file defines by its light statements alone, and why it may lack Options.
+
+    ``stamp`` makes an edited file a new entry.
+    """
+    check(kind, path)
+    scope = {"__name__": f"unlearning_audit.options.{kind}.{path.stem}"}
+    reason = "it must derive from Settings"
+    for node in _statements(path):
+        of_others = "unlearning_audit.metrics."
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(of_others):
+            # A metric that reads another one's quantities declares these.
+            shared = [alias for alias in node.names if alias.name == "QUANTITIES"]
+            scope.update({one.asname or one.name: quantities(node.module.removeprefix(of_others)) for one in shared})
+        if not _light(node):
+            continue
+        try:
+            exec(compile(ast.Module([node], []), str(path), "exec"), scope)
+        except Exception as error:
+            # Statements that need other modules are skipped; only Options must not need them.
+            if getattr(node, "name", None) == "Options":
+                reason = f"it may use only {', '.join(LIGHT)} ({error})"
+    return scope, reason
+
+
+def constant(path: Path, name: str) -> object:
+    """The value of a constant at a file's top level, by reading, not running, it; None if there is none.
+
+    Raises ValueError if it is no literal.
+    """
+    for node in _statements(path):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                raise ValueError(f"{path}: {name} must be a plain value, such as a text in quotes") from None
+    return None
+
+
+def load(kind: str, name: str, file: str | None = None) -> ModuleType:
+    """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
+    path = source_file(kind, name, file)
+    if file is None:
+        return importlib.import_module(f"unlearning_audit.{kind}.{name}")
+    return _load(kind, path, path.stat().st_mtime_ns)
+
+
+class _Uncached(SourceFileLoader):
+    """Runs a user's file as it is. Python would leave a __pycache__ beside it, and take a file for the same that was
+    edited within a second and kept its size."""
+
+    def get_code(self, fullname: str):
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+@functools.cache
+def _load(kind: str, path: Path, stamp: int) -> ModuleType:
+    """``stamp`` makes an edited file a new entry."""
+    check(kind, path)
+    called = f"unlearning_user_{kind}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(called, path, loader=_Uncached(called, str(path)))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # what lies beside it is imported by its name
+    try:
+        with guard(path):
+            spec.loader.exec_module(module)
+    except PluginError as error:
+        del sys.modules[spec.name]
+        raise PluginError(f"{error} (when it was imported)", error.file, error.line, error.trace) from error
+    return module
+
+
+def missing_packages(path: Path) -> list[str]:
+    """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
+    installed; an import inside of try is no need. Raises ValueError for what is not Python."""
+    folder, todo, seen, missing = path.resolve().parent, [path.resolve()], set(), []
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    while todo:
+        file = todo.pop(0)
+        if file in seen:
+            continue
+        seen.add(file)
+        for module, level in _imports(file):
+            base = file.parents[level - 1] if level else folder
+            stem = base.joinpath(*module.split(".")) if module else base
+            local = [one for one in (stem.with_suffix(".py"), stem / "__init__.py") if module and one.is_file()]
+            top = module.partition(".")[0]
+            if local:
+                todo += [one.resolve() for one in local]
+            elif not level and not (folder / top).is_dir() and not _installed(top) and top not in missing:
+                missing.append(top)
+    return missing
+
+
+def _imports(path: Path) -> list[tuple[str, int]]:
+    """(module, how many levels up it is looked for) of every import at the top level of a file."""
+    found = [(alias.name, 0) for node in _statements(path) if isinstance(node, ast.Import) for alias in node.names]
+    froms = [node for node in _statements(path) if isinstance(node, ast.ImportFrom)]
+    return [*found, *((node.module or "", node.level) for node in froms)]
+
+
+@functools.cache
+def _installed(package: str) -> bool:
+    try:
+        return package in sys.modules or importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _statements(path: Path) -> list[ast.stmt]:
+    """The top level of a file. Raises ValueError if it is not Python."""
+    return _parsed(path, path.read_bytes())
+
+
+@functools.cache
+def _parsed(path: Path, content: bytes) -> list[ast.stmt]:
+    """The parsed file, cached by content."""
+    try:
+        return ast.parse(content, filename=str(path)).body
+    except SyntaxError as error:
+        raise ValueError(f"{path}: line {error.lineno} is not valid Python ({error.msg})") from None
+    except ValueError:
+        raise ValueError(f"{path}: this is not a Python file") from None
+
+
+def _light(node: ast.stmt) -> bool:
+    """Whether a statement may be needed by Options and is quick to run."""
+    if isinstance(node, ast.Import):
+        return all(alias.name in LIGHT for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.module in LIGHT
+    return isinstance(node, (ast.Assign, ast.AnnAssign, ast.ClassDef))

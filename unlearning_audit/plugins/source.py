@@ -1,0 +1,221 @@
+"""Digest of source code that ignores comments, docstrings and layout."""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import unlearning_audit
+from unlearning_audit.artifacts import folders
+from unlearning_audit.artifacts.files import sha256
+from unlearning_audit.plugins import declarations
+from unlearning_audit.plugins.reads import INSTALLED
+
+#: The folder around the package, and that of the scripts.
+LIBRARY = Path(__file__).resolve().parents[2]
+SCRIPTS = unlearning_audit.ROOT / "scripts"
+LIBRARY_NAME = "unlearning_audit"
+
+
+@dataclass(frozen=True)
+class Code:
+    """One file: its normalised ``text``, the names that it ``imports`` (with a point for each level above, as in
+    relative imports), and, of a user's file, the ``folders`` that it adds to the import path and the ``files`` that it
+    runs by name."""
+
+    text: str
+    imports: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def _bare(body: list[ast.stmt], imported: list[str]) -> list[ast.stmt]:
+    """Statements without docstrings; what they import is added to ``imported``. Expressions, most of a file, are left
+    alone: they hold no statements."""
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        body = body[1:] or [ast.Pass()]
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            imported += [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom):
+            module = "." * statement.level + (statement.module or "")
+            dot = "." if statement.module else ""
+            imported += [module, *(f"{module}{dot}{alias.name}" for alias in statement.names)]
+        for holder in (statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            for name in ("body", "orelse", "finalbody"):
+                if getattr(holder, name, None):
+                    setattr(holder, name, _bare(getattr(holder, name), imported))
+    return body
+
+
+def _record(node: ast.stmt) -> bool:
+    """Whether a statement defines a record, or imports what records are made of."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == declarations.__name__
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id in declarations.RECORDS for target in targets)
+
+
+@functools.cache
+def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
+    """One file, unless it is ``strict`` also if it is not Python. ``stamp`` makes an edited file a new entry."""
+    content, imported = path.read_bytes(), []
+    try:
+        tree = ast.parse(content, filename=str(path))
+    except (SyntaxError, ValueError):
+        if strict:
+            raise
+        return Code(content.decode("latin-1"), ())
+    folders, files = ((), ()) if _ours(path) else _called(tree, imported)
+    tree.body = _bare([statement for statement in tree.body if not _record(statement)], imported)
+    return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
+
+
+def _called(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts in calls that change the import path, and in calls that run a file; the names of modules that are imported
+    by a call are added to ``imported``."""
+    folders, files = [], []
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = ast.unparse(call.func)
+        texts = [
+            node.value for node in ast.walk(call) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        if name.startswith(("sys.path.", "site.addsitedir")):
+            folders += texts
+        elif name.rpartition(".")[2] in ("run_path", "spec_from_file_location", "SourceFileLoader"):
+            files += texts
+        elif name.rpartition(".")[2] in ("import_module", "__import__", "run_module"):
+            imported += texts[:1]
+    return tuple(folders), tuple(files)
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file belongs to the library or its scripts."""
+    return path.is_relative_to(LIBRARY / "unlearning_audit") or path.is_relative_to(SCRIPTS)
+
+
+@functools.cache
+def _files(name: str) -> tuple[Path, ...]:
+    """The file of a module or package of ours; none for a name in a module, and for other people's."""
+    package, *_ = parts = name.split(".")
+    stem = (LIBRARY if package == "unlearning_audit" else SCRIPTS).joinpath(*parts)
+    return tuple(path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file())
+
+
+@functools.cache
+def _packages(path: Path) -> tuple[str, ...]:
+    """The packages around a file of ours, which Python runs before it."""
+    package = LIBRARY / "unlearning_audit"
+    if not path.is_relative_to(package) or path.is_relative_to(SCRIPTS):
+        return ()
+    parts = path.relative_to(LIBRARY).parts[:-1]
+    return tuple(".".join(parts[: i + 1]) for i in range(len(parts)))
+
+
+def modules(*files: Path) -> dict[Path, str]:
+    """``files`` and every module of the library that they import, directly or not: path → normalised text.
+
+    Of a user's file also every module outside the library, but not of what is installed with a version of its own:
+    relative to the file, beside the first one, in the working directory, or in a folder that the code adds to the
+    import path by name; and files that it runs by name.
+
+    Raises SyntaxError for a file that is not Python and OSError for one that cannot be read.
+    """
+    texts: dict[Path, str] = {}
+    first = [path.resolve() for path in files]
+    todo = [(path, (path.parent,)) for path in first]
+    while todo:
+        path, beside = todo.pop()
+        if path in texts:
+            continue
+        status = path.stat()
+        code = _parsed(path, (status.st_mtime_ns, status.st_size), path in first or _ours(path))
+        texts[path] = code.text
+        names = (*_packages(path), *code.imports)
+        todo += [(other, ()) for name in names for other in _files(name)]
+        if not _ours(path):
+            beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
+            others = [other for name in code.imports for other in _beside(name, path, beside)]
+            others += _places(path, code.files, Path.is_file)
+            todo += [(other.resolve(), beside) for other in others]
+    return texts
+
+
+def _places(path: Path, texts: tuple[str, ...], kind: Callable[[Path], bool]) -> list[Path]:
+    """What ``texts`` of a file name, seen from the working directory and from the file."""
+    places = [folder / text for text in texts if "\0" not in text for folder in (Path.cwd(), path.parent)]
+    return [place for place in places if _is(kind, place)]
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    try:
+        return kind(path)
+    except OSError:  # a name that is too long
+        return False
+
+
+def _beside(name: str, path: Path, folders: tuple[Path, ...]) -> list[Path]:
+    """The files of a module outside the library that the user's file at ``path`` imports, packages around it first."""
+    if name.startswith("."):
+        bare = name.lstrip(".")
+        above = [path, *path.parents][len(name) - len(bare)]
+        return _modules_in(above, bare.split(".") if bare else [])
+    parts = name.split(".")
+    if parts[0] in (LIBRARY_NAME, *sys.builtin_module_names):
+        return []
+    for folder in (*folders, Path.cwd()):
+        if paths := _modules_in(folder, parts):
+            return paths
+    folder = _elsewhere(parts[0])
+    return _modules_in(folder, parts) if folder else []
+
+
+def _modules_in(folder: Path, parts: list[str]) -> list[Path]:
+    """The files of packages and of the module that a dotted name, in ``parts``, names below a folder."""
+    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+    paths = [stem / "__init__.py" for stem in (stems or [folder])]
+    if stems:
+        paths.append(stems[-1].with_suffix(".py"))
+    if len(stems) > 1:
+        paths.append(stems[-2].with_suffix(".py"))  # the last part is a name in a module
+    return [path for path in paths if path.is_file()]
+
+
+@functools.cache
+def _elsewhere(package: str) -> Path | None:
+    """The folder that holds a top-level module on the import path, unless it is installed with a version of its own."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    origin = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
+    if not origin or not os.path.isabs(origin) or origin.startswith(INSTALLED):
+        return None
+    path = Path(origin)
+    return path.parents[1] if path.name == "__init__.py" else path.parent
+
+
+def digest(*files: Path) -> str:
+    """SHA-256 over the `modules` of ``files``. Paths do not count: a study may lie anywhere, and so may a user's
+    own file."""
+    return hashlib.sha256("\0".join(sorted(modules(*files).values())).encode()).hexdigest()
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a user's data: a file's content, or the names and contents of all files in a folder.
+
+    Raises ValueError with one sentence if there is nothing at ``path``, or something that is no file.
+    """
+    if path.is_file():
+        return sha256(path)
+    if path.is_dir():
+        return folders.digest(path)
+    if path.exists():
+        raise ValueError(f"path {str(path)!r} is neither a file nor a folder; give one of the two")
+    raise ValueError(f"path {str(path)!r} does not exist; give a file or folder relative to the working directory")

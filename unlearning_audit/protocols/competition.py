@@ -1,0 +1,94 @@
+"""NeurIPS 2023 competition: many models that all forget the same few samples, against as many retrained ones.
+
+Triantafillou et al. 2024, §3. With ``originals: one`` every unlearned model starts from the same original, as
+in the competition; with ``many`` each starts from an original of its own.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(
+    offers=("one_forget_set", "forgotten", "weights"),
+    references=("retrain", "retrain_control"),
+    counts=("blocks",),
+)
+
+
+class Options(Settings):
+    """``share`` of the training part to be forgotten, if ``classes`` is not empty only samples of these;
+    ``blocks`` of ``models_per_block`` models (512 in all there). ``by_subject``: whole people, drawn until no more fit
+    into the share, of the data's field ``subject``; none is split between what is forgotten and what is kept.
+    """
+
+    share: float = Field(0.02, gt=0, lt=1)
+    originals: Literal["one", "many"] = "one"
+    blocks: int = Field(4, ge=1)
+    models_per_block: int = Field(16, ge=1)
+    classes: tuple[int, ...] = ()
+    by_subject: bool = False
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population."""
+    return {"models": options.blocks}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models_per_block
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of one block.
+
+    Raises ValueError if the share is less than one sample, or more samples than the classes have.
+    """
+    samples = np.flatnonzero(data.part == 0)
+    k = int(options.share * len(samples) + 1e-9)
+    if k < 1:
+        raise ValueError(
+            f"share={options.share} of {len(samples)} samples is less than one; use more data or a larger share"
+        )
+    candidates = samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
+    if k > len(candidates):
+        raise ValueError(
+            f"share={options.share} of {len(samples)} samples is {k}, more than the {len(candidates)} of the classes "
+            f"{[*options.classes]}; use a smaller share or more classes"
+        )
+    rng = generator(seed, "forget")
+    chosen = _people(candidates, samples, data, k, rng) if options.by_subject else rng.permutation(candidates)[:k]
+    train = np.tile(data.part == 0, (options.models_per_block, 1))
+    forget = np.zeros(train.shape, bool)
+    forget[:, chosen] = True
+    numbers = np.arange(options.models_per_block) + block * options.models_per_block
+    one = options.originals == "one"
+    return Membership(
+        train=train, forget=forget, heldout=np.zeros(train.shape, bool),
+        seed=np.array([seed_of(seed, "model", 0 if one else int(n)) for n in numbers], np.int64),
+        replicate=numbers if one else None,
+        split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
+        shadow=np.zeros(len(train), bool),
+    )  # fmt: skip
+
+
+def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
+    """All samples of people drawn at random, ``k`` at most; only of those who have no other samples than candidates."""
+    if data.subject is None:
+        raise ValueError("by_subject needs data that say whose each sample is; add the field subject to the file")
+    allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])
+    people, left = [], k
+    for person in rng.permutation(allowed):
+        own = candidates[data.subject[candidates] == person]
+        if len(own) <= left:
+            people.append(own)
+            left -= len(own)
+    if not people:
+        raise ValueError(f"by_subject: nobody has as few as {k} samples, and only of the classes to be forgotten")
+    return np.concatenate(people)

@@ -1,0 +1,56 @@
+"""Efficacy by epistemic uncertainty: models that forget a part of one class.
+
+Becker & Liebig 2022, §4. Every model sees the whole training part and is asked to forget the first samples of
+one class; seeds differ, memberships do not.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import seed_of
+
+PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, gradients=True, counts=("blocks",))
+
+
+class Options(Settings):
+    """``target_class``, the ``fraction`` of it to be forgotten, and ``blocks`` of ``models_per_block`` seeds."""
+
+    target_class: int = Field(3, ge=0)
+    fraction: float = Field(1.0, gt=0, le=1)
+    blocks: int = Field(1, ge=1)
+    models_per_block: int = Field(20, ge=1)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population."""
+    return {"seeds": options.blocks}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models_per_block
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of one block. Raises ValueError if the class has no sample or the fraction is less than one."""
+    part = data.part == 0
+    train = np.tile(part, (options.models_per_block, 1))
+    candidates = np.flatnonzero(part & (data.y == options.target_class))
+    k = int(options.fraction * len(candidates) + 1e-9)
+    if k < 1:
+        raise ValueError(
+            f"fraction={options.fraction} of the {len(candidates)} training samples of class "
+            f"{options.target_class} is less than one; choose another class or a larger fraction"
+        )
+    forget = np.zeros(train.shape, bool)
+    forget[:, candidates[:k]] = True
+    numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)
+    return Membership(
+        train=train, forget=forget, heldout=np.zeros(train.shape, bool),
+        seed=np.array([seed_of(seed, "model", n) for n in numbers], np.int64),
+        split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
+        shadow=np.zeros(len(train), bool),
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""External: nothing is drawn or trained; the logits are a user's own, in a folder, and so is who saw what.
+
+The folder holds one folder for each population of models, each with ``logits.npy`` and who saw what::
+
+    target/           after unlearning: the models that are audited
+    original/         the same models before unlearning
+    retrain/          models that never saw the forget set; retrain_control/: more of them, independent
+    shadow/           the adversary's models, unlearned by the same method
+    shadow_original/  the adversary's models as trained
+
+In the place of ``logits.npy`` a folder may hold ``published.npz``: scores and readings of each sample, as result files
+of other people say them (`unlearning_audit.artifacts.published`); then it holds nothing else. Or it holds the models
+themselves, state dicts in safetensors or folders of transformers; then the study names ``data`` and ``model``.
+
+Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its
+own name. `unlearning_audit.artifacts.external` says what the files hold.
+"""
+
+import re
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.published import FILE as PUBLISHED
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.suggest import unknown
+
+PROTOCOL = Protocol(
+    offers=("imported",),
+    attacked=True,
+    figures=("quality",),
+)
+
+#: Populations that belong to one method, and those that all methods share.
+OWN = ("target", "shadow")
+SHARED = ("original", "retrain", "retrain_control", "shadow_original")
+
+#: Methods that need no name in the study: the folder that holds their models.
+YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
+
+#: Files on samples may lie in any folder above; those on models, in the population that has the same models.
+OF_SAMPLES = ("labels", "test", "weight")
+OF_MODELS = ("train", "forget", "heldout", "split", "block", "pair")
+KNOWN = ("logits", *OF_SAMPLES, *OF_MODELS)
+
+
+class Options(Settings):
+    """``path``: the folder, relative to the working directory.
+
+    ``design``: how it was decided which samples are forgotten and which held out. Where that was a fair draw, made by
+    pairs of ``swapped`` splits or by coins (``random``), retraining leaves no advantage by theory; where the forget set
+    was ``given`` (a class, a person's data), forgotten and held-out samples may differ by themselves, and only
+    retrained models on the same samples are a yardstick. Splits that the files show to be swapped need no word.
+
+    Where checkpoints lie in the place of logits, ``data``: name or file of the source whose samples the models are
+    asked about, and its options; ``model``: name or file of what builds a model for a state dict, and its options (a
+    folder of transformers needs none).
+    """
+
+    path: str = "logits"
+    design: Literal["swapped", "random", "given"] = "given"
+    data: dict[str, Any] = Field(default_factory=dict)
+    model: dict[str, Any] = Field(default_factory=dict)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """None: there is nothing to draw."""
+    return {}
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Raises ValueError: memberships come with the logits."""
+    raise ValueError("protocol external draws no memberships; they lie beside the logits")
+
+
+def methods(options: Options, named: list[str]) -> list[str]:
+    """The methods that a study names, and the yardsticks that the folder has models for: none first.
+
+    Raises ValueError with one sentence for a folder that is not there and for names that cannot be methods.
+    """
+    root = Path(options.path)
+    if not root.is_dir():
+        raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
+    own = [name for name in named if name not in YARDSTICKS]
+    for name in named:
+        if name in (*OWN, *SHARED) and name not in YARDSTICKS:
+            raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
+        if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
+            raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
+    for name in own:
+        places = [root / name / "target", *([root / "target"] if len(own) == 1 else [])]
+        if not any(place.is_dir() for place in places):
+            wanted = "it must hold logits.npy of the models after unlearning, and who saw what"
+            raise ValueError(f"{places[-1]}: there is no such folder; {wanted}")
+    found = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
+    return [*(name for name in found if name == "none"), *own, *(name for name in found if name != "none")]
+
+
+class LogitFolder(NamedTuple):
+    """One folder: the ``kind`` of models in it, and its ``files`` by name, some of which may lie elsewhere."""
+
+    kind: str
+    files: dict[str, Path]
+
+
+def populations(options: Options, method: str, named: list[str]) -> dict[str, LogitFolder]:
+    """What there is for one of `methods`, by the part it plays. ``named``: all methods of the study.
+
+    "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
+    "retrain" and "retrain_control" are what these are compared with. Raises ValueError that names the file for
+    what is missing or unknown.
+    """
+    root = Path(options.path)
+    own = [name for name in named if name not in YARDSTICKS]
+    alone = len(own) == 1
+    base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in own}
+    # Where several methods are compared, their models are the same but for what the method did.
+    first = base[own[0]] if own else root
+    shared = {}
+    for kind in SHARED:
+        if _has(root / kind):
+            donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
+            shared[kind] = LogitFolder(kind, _files(kind, root / kind, [root], donors))
+    if method in YARDSTICKS:
+        return _of_yardstick(YARDSTICKS[method], shared)
+    above = list(dict.fromkeys((base[method], root)))
+    found = {"target": LogitFolder("target", _files("target", base[method] / "target", above, above))}
+    if (base[method] / "shadow").is_dir():
+        found["shadow"] = LogitFolder("shadow", _files("shadow", base[method] / "shadow", above, []))
+    return {**found, **shared}
+
+
+_TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
+
+
+def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
+    """A shared population as the audited one; retrained models are compared with other retrained models only."""
+    found = {"target": shared[kind]}
+    retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
+    found |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
+    if "shadow_original" in shared:
+        found["shadow_original"] = shared["shadow_original"]
+    if kind == "original":  # nothing was done to these models, so they and their shadows play two parts each
+        found |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
+    return found
+
+
+def _has(folder: Path) -> bool:
+    there = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
+    return there or bool(checkpoints(folder))
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Models in the place of logits, in the order of their names, numbers as numbers: state dicts in safetensors, and
+    folders of transformers; the folder itself may be one. None where there are logits."""
+    if not folder.is_dir() or (folder / "logits.npy").is_file():
+        return []
+    if (folder / "config.json").is_file():
+        return [folder]
+    inside = [path for path in folder.iterdir() if path.suffix == ".safetensors" or (path / "config.json").is_file()]
+    return sorted(inside, key=lambda path: [(len(part), part) for part in re.split(r"(\d+)", path.name)])
+
+
+def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
+    """Name → file of one population; what is not in its folder is taken from those above it, or from its donors."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
+    if (folder / PUBLISHED).is_file():
+        return {"published": folder / PUBLISHED}
+    for path in sorted(folder.glob("*.npy")):
+        if path.stem not in KNOWN:
+            raise ValueError(f"{path}: {unknown(path.stem, KNOWN, f'file {path.name}')}")
+    places = {"logits": [folder]}
+    places |= {name: [folder, *above] for name in OF_SAMPLES}
+    places |= {name: [folder, *donors] for name in OF_MODELS}
+    there = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
+    found = {name: next(filter(Path.is_file, paths), None) for name, paths in there.items()}
+    opened = checkpoints(folder)
+    found |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
+    wanted = ("logits", "labels") if kind == "shadow_original" else ("logits", "labels", "forget")
+    for name in wanted[2:] if opened else wanted:
+        if found[name] is None:
+            raise ValueError(f"{folder / name}.npy: this file is missing; save it with numpy.save")
+    if found["train"] is None and found["heldout"] is None:
+        raise ValueError(
+            f"{folder}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
+        )
+    return {name: path for name, path in found.items() if path is not None}

@@ -1,0 +1,75 @@
+"""Interclass confusion (IC) test: swap the labels of a part of two classes, train, unlearn the confused set.
+
+Goel et al. 2023, as used in Tu, Hu & Ma 2024, §4.4. A block is one random choice of the confused samples;
+its models see the whole training part, or a random half of it, the confused samples under the other class's label,
+and are then asked to forget exactly these.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(offers=("confused_labels", "forgotten", "weights"), counts=("repeats",), system="swap")
+
+
+class Options(Settings):
+    """The two ``classes``, the ``share`` of each that is confused, ``repeats`` (blocks) and ``models`` per block.
+
+    ``pool``: models are trained on the ``whole`` training part, or on the ``half`` of it that is the game's in the SWAP
+    test (the same samples for the same data and seed).
+    """
+
+    classes: tuple[int, int] = (3, 8)
+    share: float = Field(0.5, gt=0, le=1)
+    repeats: int = Field(1, ge=1)
+    models: int = Field(3, ge=1)
+    pool: Literal["whole", "half"] = "whole"
+
+    @field_validator("classes")
+    @classmethod
+    def _differ(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if value[0] == value[1] or min(value) < 0:
+            raise ValueError("must name two different classes, numbered from 0")
+        return value
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of repeated draws."""
+    return {"confusions": options.repeats}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return options.models
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships and labels of one confusion. Raises ValueError if a class has no sample."""
+    part = data.part == 0
+    if options.pool == "half":
+        order = generator(seed, "halves").permutation(np.flatnonzero(part))
+        part = np.isin(np.arange(len(part)), order[: len(order) // 2])
+    train = np.broadcast_to(part, (options.models, len(data.y)))
+    candidates = [np.flatnonzero(part & (data.y == c)) for c in options.classes]
+    # The same number of each class in every block, so that all models forget equally many.
+    k = int(options.share * min(len(c) for c in candidates) + 1e-9)
+    if k < 1:
+        raise ValueError(f"classes {options.classes} leave nothing to confuse; choose classes that the data have")
+    labels = np.tile(data.y, (options.models, 1))
+    forget = np.zeros(train.shape, bool)
+    for own, other in ((0, 1), (1, 0)):
+        chosen = generator(seed, "confusion", block, own).permutation(candidates[own])[:k]
+        forget[:, chosen] = True
+        labels[:, chosen] = options.classes[other]
+    return Membership(
+        train=train.copy(), forget=forget, heldout=np.zeros(train.shape, bool), labels=labels,
+        seed=np.array([seed_of(seed, "model", block, i) for i in range(options.models)], np.int64),
+        split=np.zeros(options.models, np.int64), block=np.full(options.models, block, np.int64),
+        shadow=np.zeros(options.models, bool),
+    )  # fmt: skip

@@ -1,0 +1,48 @@
+"""Random halves: pairs of models on the two halves of the training part, to find what models memorise.
+
+Carlini et al. 2022, and Naderloui et al. 2025, appendix A.3, who choose their target samples by it. Nothing is
+unlearned. A block is one pair, so that every sample is in as many models as out.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(
+    offers=("selection", "weights"), counts=("pairs",), forgets=False, selects="vulnerability", system="ruli"
+)
+
+
+class Options(Settings):
+    """``pairs`` of models: 64 in the code of Naderloui et al., 128 in their paper."""
+
+    pairs: int = Field(64, ge=1)
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of pairs."""
+    return {"pairs": options.pairs}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 2
+
+
+def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
+    """Memberships of one pair; of an odd number of samples one is left out of both. Raises ValueError below two."""
+    order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))
+    half = len(order) // 2
+    if half < 1:
+        raise ValueError(f"random halves need two training samples, the data have {len(order)}; use more data")
+    train = np.zeros((2, len(data.y)), bool)
+    train[0, order[:half]] = train[1, order[half : 2 * half]] = True
+    return Membership(
+        train=train, forget=np.zeros(train.shape, bool), heldout=(data.part == 0) & ~train,
+        seed=np.array([seed_of(seed, "half", block, side) for side in range(2)], np.int64),
+        split=np.arange(2), block=np.full(2, block, np.int64), shadow=np.zeros(2, bool),
+    )  # fmt: skip

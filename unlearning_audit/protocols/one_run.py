@@ -1,0 +1,78 @@
+"""One-run audit: pairs of canaries, of which a fair coin says which one the model sees and is then asked to forget.
+
+After Steinke, Nasr & Jagielski 2023 and, in pairs, Mahloujifar, Melis & Chaudhuri 2024. A block is one model: it is
+trained on the training part but for one canary of each pair, and unlearns the other. One model is enough; more have
+the same pairs and coins of their own. Nothing is retrained, no shadow model is needed.
+"""
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.protocols import _candidates
+from unlearning_audit.protocols._options import Candidates
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(offers=("canaries", "forgotten", "weights", "fair_draw", "coins"), counts=("models",))
+
+
+class Options(Candidates):
+    """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size.
+
+    ``classes`` and ``memorised`` restrict the canaries.
+    """
+
+    canaries: int = Field(100, ge=1)
+    models: int = Field(1, ge=1)
+    requests: int = Field(1, ge=1, le=1_000)
+
+    @model_validator(mode="after")
+    def _parts(self) -> "Options":
+        if self.canaries % self.requests:
+            raise ValueError(f"canaries ({self.canaries}) must be a multiple of requests ({self.requests})")
+        return self
+
+
+selects_from = _candidates.selects_from
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population."""
+    return {"models": options.models}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 1
+
+
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
+    """Memberships of one model. Raises ValueError if the data have too few samples for so many canaries."""
+    samples, wanted = np.flatnonzero(data.part == 0), 2 * options.canaries
+    allowed = _candidates.candidates(samples, data, options)
+    if wanted > len(allowed) or wanted >= len(samples):
+        which = f" of the classes {[*options.classes]}" if options.classes else ""
+        raise ValueError(
+            f"canaries={options.canaries} pairs take {wanted} of {len(allowed)} training samples{which} and "
+            "leave none to keep; use more data or fewer canaries"
+        )
+    chosen = _candidates.chosen(allowed, wanted, options, selection)
+    both = generator(seed, "canaries").permutation(chosen)[:wanted].reshape(-1, 2)
+    heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
+    pair = np.full(len(data.y), -1, np.int64)
+    pair[both] = np.arange(len(both))[:, None]
+    request = np.where(pair < 0, 0, 1 + pair * options.requests // options.canaries)[None]
+    train, forget, heldout = (np.zeros((1, len(data.y)), bool) for _ in range(3))
+    train[0, samples] = True
+    forget[0, np.take_along_axis(both, heads[:, None], axis=1)] = True
+    heldout[0, np.take_along_axis(both, 1 - heads[:, None], axis=1)] = True
+    return Membership(
+        train=train & ~heldout, forget=forget, heldout=heldout, pair=pair,
+        request=request if options.requests > 1 else None,
+        seed=np.array([seed_of(seed, "model", block)], np.int64), split=np.zeros(1, np.int64),
+        block=np.full(1, block, np.int64), shadow=np.zeros(1, bool),
+    )  # fmt: skip

@@ -1,0 +1,30 @@
+"""Two independent random splits in place of a swapped pair: the estimator that the SWAP test improves on.
+
+Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP test.
+"""
+
+from dataclasses import replace
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.protocols import swap
+
+PROTOCOL = replace(swap.PROTOCOL, offers=("game", "forgotten", "weights", "fair_draw", "coins"), system="swap")
+
+
+class Options(swap.Options):
+    """As in the SWAP test; ``pairs`` counts pairs of independent splits."""
+
+
+blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
+
+
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
+    """Memberships of two splits that were drawn independently of each other."""
+    splits = [
+        [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
+        for side, half in swap.cut(data, options, seed)
+    ]
+    return swap.assemble(block, splits, data, options, seed)

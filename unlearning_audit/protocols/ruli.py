@@ -1,0 +1,164 @@
+"""RULI: every target sample is kept, forgotten or never seen, in shadow models and in those that are audited.
+
+Naderloui et al. 2025, §5. A block is three models: each target sample takes its three roles in turn, so that after
+N models it had each of them N/3 times. To this come, for each model anew, other samples of the training part.
+"""
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(
+    offers=("target_samples", "forgotten", "weights", "fair_draw"),
+    references=("retrain", "retrain_control"),
+    counts=("target_blocks", "shadow_blocks"),
+)  # fmt: skip
+
+#: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.
+KEPT, FORGOTTEN, OUT = range(3)
+THIRDS = (KEPT, FORGOTTEN, OUT)
+QUARTERS = (THIRDS, THIRDS, (FORGOTTEN, FORGOTTEN, OUT), (OUT, OUT, FORGOTTEN))
+
+#: Which kinds of samples a target set holds; all but "any" and "class" are found by a selection.
+KINDS = {
+    "random": ("any",),
+    "class": ("class",),
+    "vulnerable": ("vulnerable",),
+    "protected": ("protected",),
+    "vulnerable_and_protected": ("vulnerable", "protected"),
+    "canary": ("vulnerable",),
+}
+
+
+class Options(Settings):
+    """``target_size`` samples of each kind in ``target_set``, those of ``class`` from ``target_class``.
+
+    Vulnerable and protected samples are those of the scenario ``select_from``. ``attack_size`` other samples join
+    each model's training (default: half of what the targets leave, as in the paper). ``target_blocks`` and
+    ``shadow_blocks`` of three models: the audited ones, and the adversary's (paper: 1 and 30). A canary is kept,
+    forgotten and left out in 1/6, 5/12 and 5/12 of the models, balanced over four blocks (600: 100, 250 and 250),
+    and forgotten among other samples of the same model until ``canary_rate`` of the forget set are canaries.
+    """
+
+    target_set: Literal["random", "class", "vulnerable", "protected", "vulnerable_and_protected", "canary"] = "random"
+    target_size: int = Field(600, ge=3, multiple_of=3)
+    target_class: int = Field(0, ge=0)
+    canary_rate: float = Field(0.55, gt=0, le=1)
+    attack_size: int | None = Field(None, ge=0)
+    target_blocks: int = Field(1, ge=1)
+    shadow_blocks: int = Field(30, ge=1)
+    select_from: str | None = None
+
+    @model_validator(mode="after")
+    def _quarters_of_thirds(self) -> "Options":
+        if self.target_set == "canary" and self.target_size % 12:
+            raise ValueError("target_size must be a multiple of 12 for target_set canary")
+        return self
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """The audited models and the adversary's."""
+    return {"targets": options.target_blocks, "shadows": options.shadow_blocks}
+
+
+def models(options: Options) -> int:
+    """Models of a block."""
+    return 3
+
+
+def selects_from(options: Options) -> str | None:
+    """The scenario whose selection is needed, "" if it is needed and not named, None if it is not."""
+    return (options.select_from or "") if {"vulnerable", "protected"} & set(KINDS[options.target_set]) else None
+
+
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
+    """Memberships of one block; ``weight`` is 1 on target samples, the only ones that are asked about.
+
+    Raises ValueError if there are too few samples of a kind, or too few others.
+    """
+    kinds = targets(data, options, seed, selection)
+    audited = np.concatenate(kinds)
+    others = np.setdiff1d(np.flatnonzero(data.part == 0), audited)
+    size = len(others) // 2 if options.attack_size is None else options.attack_size
+    if size > len(others):
+        raise ValueError(
+            f"attack_size={size} is more than the {len(others)} training samples that {len(audited)} targets leave; "
+            "lower one of the two"
+        )
+    role = np.concatenate([roles(len(kind), block, population, options, seed, name)
+                           for name, kind in enumerate(kinds)], axis=1)  # fmt: skip
+    train, forget, heldout = (np.zeros((3, len(data.y)), bool) for _ in range(3))
+    train[:, audited], forget[:, audited], heldout[:, audited] = role != OUT, role == FORGOTTEN, role == OUT
+    for model in range(3):
+        joined = generator(seed, "ruli", "attack", population, block, model).permutation(others)[:size]
+        train[model, joined] = True
+        if options.target_set == "canary":
+            forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
+    weight = np.zeros(len(data.y))
+    weight[audited] = 1.0
+    return Membership(
+        train=train, forget=forget, heldout=heldout, weight=weight,
+        seed=np.array([seed_of(seed, "ruli", "model", population, block, model) for model in range(3)], np.int64),
+        split=np.arange(3), block=np.full(3, block, np.int64), shadow=np.full(3, population == "shadows"),
+    )  # fmt: skip
+
+
+def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
+    """The target samples, int64 [target_size] for each kind; the same in all blocks of all populations."""
+    if selection is None and selects_from(options) is not None:
+        raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")
+    pool = data.part == 0
+    known = {"any": pool, "class": pool & (data.y == options.target_class)}
+    if selection is not None:
+        known |= {"vulnerable": pool & selection.vulnerable, "protected": pool & selection.protected}
+    chosen = []
+    for kind in KINDS[options.target_set]:
+        candidates = np.flatnonzero(known[kind])
+        if len(candidates) < options.target_size:
+            of = f"class {options.target_class}" if kind == "class" else f"kind {kind!r}"
+            raise ValueError(
+                f"target_size={options.target_size} is more than the {len(candidates)} training samples of {of}; "
+                "lower it" + (", or select more samples" if kind not in ("any", "class") else "")
+            )
+        order = generator(seed, "ruli", "targets", kind).permutation(candidates)
+        chosen.append(order[: options.target_size])
+    return chosen
+
+
+def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
+    """Roles of ``n`` samples of one kind in the three models of a block, int64 [3, n].
+
+    All models have equally many samples in a role. A quarter of the canaries moves on by one pattern per block.
+    """
+    canary = options.target_set == "canary"
+    size = n // 4 if canary else n
+    turn = np.arange(3)[:, None]
+    role = np.empty((3, n), np.int64)
+    # The quarters are drawn anew every four blocks, when every canary went through all patterns.
+    quarters = generator(seed, "ruli", "quarters", population, block // 4).permutation(n)
+    for i, members in enumerate(quarters.reshape(-1, size)):
+        pattern = np.array(QUARTERS[(i + block) % 4] if canary else THIRDS)
+        start = generator(seed, "ruli", "roles", population, block, kind, i).permutation(np.arange(size) % 3)
+        role[:, members] = pattern[(start + turn) % 3]
+    return role
+
+
+def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
+    """Samples among those that ``joined`` a model, not vulnerable themselves, to be forgotten with its canaries."""
+    wanted = round(canaries / options.canary_rate) - canaries
+    fillers = joined[~selection.vulnerable[joined]][:wanted]
+    if len(fillers) < wanted:
+        raise ValueError(
+            f"canary_rate={options.canary_rate} asks to forget {wanted} other samples with {canaries} canaries, but "
+            f"a model has {len(fillers)}; raise the rate or attack_size"
+        )
+    return fillers

@@ -1,0 +1,127 @@
+"""SWAP test: pairs s = (R, F, T) and s′ = (R, T, F) of one data set 𝒟, shadow models on the other half.
+
+Tu, Hu & Ma 2024, §3.1 and §3.3. Half of the training part is the game's data 𝒟, the other half belongs to
+the adversary. A block is one pair: the target models of s and s′, and shadow models of a pair of splits that
+are drawn in the same way from the adversary's half.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.protocols import _candidates
+from unlearning_audit.protocols._options import Candidates
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+PROTOCOL = Protocol(
+    offers=("game", "forgotten", "weights", "fair_draw", "swapped_pairs", "coins"),
+    attacked=True,
+    counts=("pairs",),
+    figures=("quality", "pairs", "roc"),
+)  # fmt: skip
+
+
+class Options(Candidates):
+    """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
+
+    ``requests``: F comes as so many requests of equal size, one after the other, with a part of T each.
+    ``sensitivity`` weighs the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class,
+    all others 1; empty = uniform. ``classes`` and ``memorised`` restrict F and T; to let a model forget a whole class,
+    choose it and a large ``alpha``: half of its samples are F, the others T, and R has none.
+    """
+
+    alpha: float = Field(0.1, gt=0, le=0.5)
+    pairs: int = Field(4, ge=1)
+    models_per_split: int = Field(3, ge=1)
+    shadow_models_per_split: int = Field(1, ge=0)
+    requests: int = Field(1, ge=1, le=1_000)
+    sensitivity: dict[int, float] = Field(default_factory=dict)
+
+
+selects_from = _candidates.selects_from
+
+
+def blocks(options: Options) -> dict[str, int]:
+    """One population, of pairs."""
+    return {"pairs": options.pairs}
+
+
+def models(options: Options) -> int:
+    """Models of a block: of two splits of either half."""
+    return 2 * (options.models_per_split + options.shadow_models_per_split)
+
+
+def draw(
+    block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
+) -> Membership:
+    """Memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
+    halves = [
+        split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
+    ]
+    swapped = [[(r, f, t), (r, t, f)] for r, f, t in halves]
+    return assemble(block, swapped, data, options, seed)
+
+
+def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
+    """The game's half 𝒟 and the adversary's half: sample numbers of equal count, the same for every block.
+
+    Each has half of the candidates, so that all models forget and keep equally many.
+    """
+    train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
+    allowed = _candidates.candidates(train, data, options)
+    sides = [], []
+    for some in (allowed, train[~np.isin(train, allowed)]):
+        n = len(some) // 2
+        for side, half in zip(sides, (some[:n], some[n : 2 * n]), strict=True):
+            side.append(half)
+    return [(name, np.concatenate(side)) for name, side in zip(("game", "shadow"), sides, strict=True)]
+
+
+def split_set(
+    samples: np.ndarray, data: Data, options: Options, selection: Selection | None, *key: int | str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, half of the candidates if these are fewer, or the next lower
+    multiple of ``requests``; F and T uniform among the chosen candidates, R the rest."""
+    alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
+    wanted = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    k = min(wanted, len(allowed) // 2)
+    whole = 2 * wanted >= len(allowed)
+    k -= k % options.requests
+    if k < 1:
+        what = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
+        which = f" of the classes {[*options.classes]}" if options.classes else ""
+        raise ValueError(
+            f"alpha={alpha} leaves {what} among {len(allowed)} samples{which}; use more data or a larger alpha"
+        )
+    order = generator(*key, "split").permutation(_candidates.chosen(allowed, 2 * k, options, selection))
+    f, t = order[:k], order[k : 2 * k]
+    # Where all candidates are asked for, an odd one is left out: R would hold a sample of the forgotten class.
+    return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t
+
+
+def assemble(block: int, splits: list[list[tuple]], data: Data, options: Options, seed: int) -> Membership:
+    """Stack the models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the shadows'."""
+    plan = [
+        (side, number, sets, replicate)
+        for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))
+        for number, sets in enumerate(splits[side])
+        for replicate in range(count)
+    ]
+    shape = (len(plan), len(data.y))
+    train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
+    request = np.zeros(shape, np.int64)
+    for model, (_, _, (r, f, t), _) in enumerate(plan):
+        train[model, r] = train[model, f] = forget[model, f] = heldout[model, t] = True
+        request[model, f] = request[model, t] = 1 + np.arange(len(f)) * options.requests // len(f)
+    weight = None
+    if options.sensitivity:
+        weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
+    return Membership(
+        train=train, forget=forget, heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
+        seed=np.array([seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan], np.int64),
+        split=np.array([number for _, number, _, _ in plan], np.int64),
+        block=np.full(len(plan), block, np.int64),
+        shadow=np.array([side == 1 for side, _, _, _ in plan]),
+    )  # fmt: skip

@@ -1,0 +1,286 @@
+"""Which models belong together: those of one architecture that were asked to forget the same samples."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
+from unlearning_audit.readers._recompute import auc
+
+#: Two files are of one forget set if they share so much of the smaller one, and so many samples.
+SHARED, LEAST = 0.5, 10
+#: Retrained models of one forget set do not differ by so much in their mean AUC over all attacks.
+APART = 0.25
+
+
+@dataclass
+class Group:
+    """Models that are compared: ``none`` before unlearning, ``retrain`` and, of another recipe or another run,
+    ``control``; ``methods``: name → models. ``notes``: what was assumed, in sentences."""
+
+    name: str
+    words: frozenset[str]
+    samples: frozenset[str]
+    none: list[Model] = field(default_factory=list)
+    retrain: list[Model] = field(default_factory=list)
+    control: list[Model] = field(default_factory=list)
+    methods: dict[str, list[Model]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def models(self) -> list[Model]:
+        """All of them."""
+        return [*self.none, *self.retrain, *self.control, *(one for many in self.methods.values() for one in many)]
+
+
+def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
+    """Give the models in the files or folders ``retrain`` and ``none`` these roles. Raises ValueError for a path that
+    holds none of them."""
+    for role, places in ((RETRAIN, retrain), (NONE, none)):
+        for place in map(Path.resolve, places):
+            chosen = [one for one in models if one.file.resolve().is_relative_to(place)]
+            if not chosen:
+                raise ValueError(f"{place}: no result file that could be read lies there; give one, or its folder")
+            for one in chosen:
+                one.role, one.method = role, ""
+
+
+def grouped(models: Sequence[Model], *, alone: bool = False) -> list[Group]:
+    """Groups of comparable models. ``alone``: models without a retrained one form groups, too.
+
+    Raises ValueError with one sentence that says what has to be given, where files do not tell.
+    """
+    for one in models:
+        if one.role == UNKNOWN:
+            one.role = UNLEARNED
+    groups = _founded([one for one in models if one.role == RETRAIN])
+    for group in groups:
+        _believe_the_readings(group)
+    if not groups:
+        if not alone and not all(one.fair for one in models):
+            raise ValueError(_question(models))
+        groups = _founded([one for one in models if one.role == NONE] or list(models))
+        for group in groups:
+            group.retrain = []
+    for one in models:
+        if one.role == NONE:
+            for group in _of_none(one, groups, models):
+                group.none.append(one)
+        elif one.role == UNLEARNED:
+            group, words = _of_unlearned(one, groups)
+            group.methods.setdefault(_method(one, words), []).append(one)
+    for group in groups:
+        group.notes += _copies(group)
+        group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(item[0])))
+        _recipes(group)
+    _name(groups)
+    return sorted(groups, key=lambda group: _natural(group.name))
+
+
+def _question(models: Sequence[Model]) -> str:
+    """What is asked where no file says that its model was retrained; a log that reads like one is named."""
+    likely = next((one for one in models if _retrained_like(one)), None)
+    hint = f", perhaps {likely.file}, which recalls what is kept and not what is forgotten" if likely else ""
+    known = "; without any, --no-retrain shows what can be computed, and gives no verdict"
+    return (
+        f"{models[0].file}: which of the {len(models)} files is of a model retrained without the forget set? "
+        f"Name it with --retrain FILE{hint}{known}"
+    )
+
+
+def _retrained_like(model: Model) -> bool:
+    means = {}
+    for reading in model.readings.values():
+        if reading.share and reading.near > 0:
+            means.setdefault(reading.part, []).append(float(reading.value.mean()))
+    parts = {part: max(values) for part, values in means.items()}
+    return FORGET in parts and "retain" in parts and parts[FORGET] < parts["retain"] / 2
+
+
+def _believe_the_readings(group: Group) -> None:
+    """Of models that are all called retrained, those that tell the forget set from the held-out one far better than the
+    others do are models before unlearning: names of files also say what a log is to be compared with."""
+    reads = {id(one): float(np.mean(values)) for one in group.retrain if (values := _aucs(one))}
+    if len(reads) < 2:
+        return
+    least = min(reads.values())
+    for one in list(group.retrain):
+        if reads.get(id(one), least) > least + APART:
+            group.retrain.remove(one)
+            one.role = NONE
+            group.notes.append(
+                f"{one.file} is called retrained, but reads an AUC of {reads[id(one)]:.2f} where another reads "
+                f"{least:.2f}: it is taken for a model before unlearning."
+            )
+
+
+def _copies(group: Group) -> list[str]:
+    """Sentences about files that hold the same scores of every sample: one of the two is a copy of the other."""
+    first: dict[tuple[bytes, ...], Model] = {}
+    sentences = []
+    for one in group.models:
+        marks = tuple(score.tobytes() for score in one.scores.values())
+        twin = first.setdefault(marks, one) if marks else one
+        if twin is not one:
+            sentences.append(f"{one.file} holds the same scores as {twin.file}: one is a copy of the other.")
+    return sentences
+
+
+def _aucs(model: Model) -> list[float]:
+    scores = list(model.scores.values())
+    if not (model.forget.any() and model.heldout.any()):
+        return []
+    return [auc(member=score[model.forget], other=score[model.heldout]) for score in scores]
+
+
+def _founded(retrained: list[Model]) -> list[Group]:
+    groups: list[Group] = []
+    for one in retrained:
+        words, samples = frozenset(one.words), subject(one)
+        twin = next((group for group in groups if group.words == words and group.samples == samples), None)
+        if twin is None:
+            twin = Group("", words, samples)
+            groups.append(twin)
+        twin.retrain.append(one)
+    return groups
+
+
+def subject(model: Model) -> frozenset[str]:
+    """The samples that comparable models have in common: what is to be forgotten; where coins chose that for each
+    model, all that attacks score."""
+    return frozenset(model.ids) if model.fair else model.samples.get(FORGET, frozenset())
+
+
+def shared(model: Model, samples: frozenset[str]) -> int:
+    """How many of the samples of a forget set a model was asked about; 0 where these are too few to compare."""
+    own = subject(model)
+    both = len(own & samples)
+    return both if both >= LEAST and both >= SHARED * min(len(own), len(samples)) else 0
+
+
+def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
+    """Whether what names the group's model is a part of what names this one, or the other way round."""
+    own, other = frozenset(model.words) - common, group.words - common
+    return own <= other or other <= own
+
+
+def _common(groups: list[Group]) -> frozenset[str]:
+    return frozenset.intersection(*(group.words for group in groups)) if len(groups) > 1 else groups[0].words
+
+
+def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
+    """The groups that a model before unlearning belongs to: of logs of it for several forget sets, the one whose
+    samples fit best."""
+    common, chosen = _common(groups), []
+    twins = [one for one in models if one.role == NONE and (one.words, one.recipe) == (model.words, model.recipe)]
+    for group in groups:
+        count = shared(model, group.samples)
+        if not count or not (_fits(model, group, common) or len({one.words for one in groups}) == 1):
+            continue
+        fits = {id(one): (shared(one, group.samples), -len(subject(one))) for one in twins}
+        if fits[id(model)] == max(fits.values()):
+            chosen.append(group)
+    return chosen
+
+
+def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
+    """The group of an unlearned model, and the words that name the group. Raises ValueError where several fit, or
+    none."""
+    common = _common(groups)
+    if model.yardstick:
+        wanted = [g for g in groups if any(_same_file(model.yardstick, one.file) for one in g.retrain)]
+        if len(wanted) == 1 and shared(model, wanted[0].samples):
+            return wanted[0], wanted[0].words
+    candidates = [group for group in groups if shared(model, group.samples)]
+    if not candidates:
+        raise ValueError(
+            f"{model.file}: no retrained model was asked about its forget set; name the log of one that was with "
+            "--retrain FILE"
+        )
+    candidates_by_name = [group for group in candidates if _fits(model, group, common)]
+    fits = candidates_by_name or candidates
+    most = max(shared(model, group.samples) for group in fits)
+    best = [group for group in fits if shared(model, group.samples) == most]
+    if len(best) != 1:
+        files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
+        raise ValueError(
+            f"{model.file}: several retrained models fit it ({files}); give one, or name one with --retrain FILE"
+        )
+    if not candidates_by_name:
+        best[0].notes.append(
+            f"{model.file} does not say which model it is of; it is taken for {' '.join(best[0].words)}"
+        )
+    return best[0], best[0].words
+
+
+def _same_file(path: str, file: Path) -> bool:
+    """Whether the last two parts of both are the same."""
+    return Path(path).parts[-2:] == file.parts[-2:]
+
+
+def _method(model: Model, words: frozenset[str]) -> str:
+    """How a method is called in a study: by its own name, settings and step."""
+    names = [model.method] if model.method else [word for word in model.words if word not in words]
+    label = "_".join([*names, *model.recipe]) or "unlearned"
+    return slug(label if model.step is None else f"{label}_step{model.step}")
+
+
+def slug(text: str) -> str:
+    """As names of a study may be: lower-case letters, digits and underscores, at most forty."""
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].strip("_") or "model"
+
+
+def _recipes(group: Group) -> None:
+    """Retrained models of a second recipe are the control of the first; before unlearning, each recipe is a line."""
+    kinds = sorted({one.recipe for one in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
+    if len(kinds) > 1:
+        common = set.intersection(*map(set, kinds))
+        first, second, *more = kinds
+        labels = [" ".join(word for word in kind if word not in common) or "no setting" for kind in kinds]
+        group.notes.append(f"Two yardsticks: retrain is that with {labels[0]}, retrain_control that with {labels[1]}.")
+        group.control = [one for one in group.retrain if one.recipe == second]
+        for kind, label in zip(more, labels[2:], strict=True):
+            group.methods[slug(f"retrain_{label}")] = [one for one in group.retrain if one.recipe == kind]
+        group.retrain = [one for one in group.retrain if one.recipe == first]
+    elif len(group.retrain) > 1:
+        half = len(group.retrain) // 2
+        if half >= 2:
+            group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
+    recipes = sorted({one.recipe for one in group.none}, key=lambda recipe: _natural(" ".join(recipe)))
+    if len(recipes) > 1:
+        common = set.intersection(*map(set, recipes))
+        own = group.retrain[0].recipe if group.retrain else recipes[0]
+        first = own if own in recipes else recipes[0]
+        for recipe in recipes:
+            if recipe != first:
+                label = slug("none_" + "_".join(word for word in recipe if word not in common))
+                group.methods[label] = [one for one in group.none if one.recipe == recipe]
+        group.none = [one for one in group.none if one.recipe == first]
+
+
+def _name(groups: list[Group]) -> None:
+    """Names of scenarios: what tells the models apart, and what is forgotten."""
+    common = _common(groups) if len(groups) > 1 else frozenset()
+    for group in groups:
+        words = [word for word in group.models[0].words if word in group.words and word not in common]
+        tasks = [one.task for one in group.models if one.task]
+        same = [one for one in groups if one.words == group.words]
+        exact = [one.task for one in group.models if one.task and subject(one) == group.samples]
+        task = (exact or (tasks if len(same) == 1 else []) or [f"{len(group.samples)}_samples"])[0]
+        group.name = slug("_".join([*words, task]))
+    names = [group.name for group in groups]
+    for number, group in enumerate(groups):
+        if names.count(group.name) > 1:
+            group.name = f"{group.name[:36]}_{number + 1}"
+
+
+def _natural(text: str) -> list[tuple[int, float | str]]:
+    """Sorts numbers in texts as numbers."""
+    return [
+        (0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part)
+        for part in re.split(r"(\d+(?:[.]\d+)?)", text)
+        if part
+    ]

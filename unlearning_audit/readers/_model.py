@@ -1,0 +1,96 @@
+"""What a reader returns: one model as a result file describes it, sample by sample."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+#: What a model is to the audit. "": the file does not say.
+ROLES = NONE, RETRAIN, UNLEARNED, UNKNOWN = "none", "retrain", "unlearned", ""
+
+#: The two sides of an attack, and what else readings are about.
+FORGET, HELDOUT, RETAIN, OTHER = "forget", "heldout", "retain", "other"
+
+#: How far a number that was recomputed may lie from that in the file, absolute or relative to it if it is above 1.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number for each sample of one part of the data.
+
+    ``part``: one of forget, heldout, retain, other. ``ids`` [samples]: equal texts name equal samples in all files.
+    ``value`` float64 [samples], without NaN. ``near``: +1 if a model that remembers more reads higher, −1 if lower.
+    ``share``: whether values lie between 0 and 1.
+    """
+
+    part: str
+    ids: tuple[str, ...]
+    value: np.ndarray
+    near: int = 1
+    share: bool = True
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A number that a file prints, beside what its samples give. ``how``: the formula that gave it, in words.
+    ``printed`` is NaN where the file prints none; ``recomputed`` is NaN where the file does not hold its parts."""
+
+    quantity: str
+    printed: float
+    recomputed: float
+    how: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether both are the same to `TOLERANCE`; None where one is not there."""
+        if np.isnan(self.printed) or np.isnan(self.recomputed):
+            return None
+        return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
+
+
+@dataclass
+class Model:
+    """One model, as one result file describes it.
+
+    ``file``: where it stands. ``role``: one of `ROLES`. ``words``: what names the model itself, such as its
+    architecture; ``recipe``: settings it was trained with; ``method`` and ``step`` of unlearning; ``task``: what is to
+    be forgotten, as the file calls it. ``ids`` and ``forget`` bool [samples], ``heldout`` bool [samples]: the samples
+    that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
+    ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
+    ``yardstick``: the file of the retrained model that this file names. ``raw``: what checks across files need.
+    """
+
+    file: Path
+    role: str = UNKNOWN
+    words: tuple[str, ...] = ()
+    recipe: tuple[str, ...] = ()
+    method: str = ""
+    step: int | None = None
+    task: str = ""
+    ids: tuple[str, ...] = ()
+    forget: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    heldout: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    scores: dict[str, np.ndarray] = field(default_factory=dict)
+    readings: dict[str, Reading] = field(default_factory=dict)
+    agreements: list[Agreement] = field(default_factory=list)
+    fair: bool = False
+    yardstick: str = ""
+    raw: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Role or method, with recipe and step."""
+        base = self.method or {NONE: "none", RETRAIN: "retrain"}.get(self.role, "unlearned")
+        return " ".join([base, *self.recipe, *([f"step {self.step}"] if self.step is not None else [])])
+
+    @property
+    def samples(self) -> dict[str, frozenset[str]]:
+        """Part → the samples that something is read of."""
+        parts: dict[str, set[str]] = {}
+        for reading in self.readings.values():
+            parts.setdefault(reading.part, set()).update(reading.ids)
+        for part, rows in ((FORGET, self.forget), (HELDOUT, self.heldout)):
+            if rows.any():
+                parts.setdefault(part, set()).update(np.array(self.ids)[rows])
+        return {part: frozenset(ids) for part, ids in parts.items()}

@@ -1,0 +1,139 @@
+"""What paths and configuration files beside results say: which model, which role, which method, which step."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED
+
+_FULL = re.compile(r"^(full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?)$")
+_RETRAINED = re.compile(r"^(retrain(ed|ing)?|retain(ed)?-?\d*|oracles?|gold(en)?|reference-retrain|exact|scratch)$")
+#: A model that was trained neither on the forget set nor on what is kept.
+_FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
+_UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
+_TASK = re.compile(r"^(forget|holdout|retain)(-?set)?-?\d+$|^(news|books)$")
+_STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)$")
+#: Hyper-parameters: a short word of the field and a number.
+_SETTING = re.compile(
+    r"^(wd|weight-?decay|lr|epochs?|ep|seed|rs|run|rep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
+    r"rank|rslora|lora|r|k|m|steps?|coeff?|scale|temp|layers?|drop|eps|clip|acc|ga|gpus?|size|ds)"
+    r"[-=]?-?\d+([.]\d+)?(e-?\d+)?$"
+)
+#: Words of folders and files that say nothing of a model.
+_PLAIN = re.compile(
+    r"^(saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|size\d+|"
+    r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|home)$"
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the words of one file say; ``names`` are left over: they name the model, or how it was unlearned."""
+
+    role: str = UNKNOWN
+    names: tuple[str, ...] = ()
+    recipe: tuple[str, ...] = ()
+    step: int | None = None
+    task: str = ""
+    method: str = ""
+    yardstick: str = ""
+
+
+def of_path(path: Path, root: Path) -> Words:
+    """From the folders between ``root`` and a file, and the name of ``root``; of a file that was named by itself, from
+    the three folders above it."""
+    place, top = path.resolve(), root.resolve()
+    if top == place.parent:
+        return of_parts(place.parts[-4:-1])
+    inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
+    return of_parts((top.name, *inside))
+
+
+def of_parts(parts: tuple[str, ...]) -> Words:
+    """From the names of folders, outermost first; an inner one is believed more."""
+    role, step, tasks, names, recipe = UNKNOWN, None, [], [], []
+    for part in parts:
+        roles = []
+        for word in re.split(r"[_/\s]+", part):
+            plain = word.lower()
+            if counted := _STEP.match(plain):
+                step = int(counted[1])
+            elif _FULL.match(plain):
+                roles.append(NONE)
+            elif _RETRAINED.match(plain):
+                roles.append(RETRAIN)
+            elif _UNLEARNED.match(plain):
+                roles.append(UNLEARNED)
+            elif _TASK.match(plain):
+                tasks.append(plain if plain.startswith("forget") else word)
+            elif _SETTING.match(plain):
+                recipe.append(word)
+            elif _FOREIGN.match(plain):
+                roles.append(UNLEARNED)
+                names.append(word)
+            elif word and not _PLAIN.match(plain):
+                names.append(word)
+        # A log that is named after both says what it is, and what it is to be compared with.
+        role = next((one for one in (UNLEARNED, NONE, RETRAIN) if one in roles), role)
+    task = next((one for one in tasks if one.startswith("forget")), tasks[0] if tasks else "")
+    return Words(role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task)
+
+
+def of_config(path: Path, root: Path) -> Words:
+    """From the ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote the file, the nearest above it (at most
+    three folders, and not above ``root``'s parent); nothing where there is none."""
+    import yaml
+
+    for folder in list(path.resolve().parents)[:4]:
+        for place in (folder / ".hydra" / "config.yaml", folder / "config.yaml"):
+            if place.is_file():
+                try:
+                    content = yaml.safe_load(place.read_text(encoding="utf-8"))
+                except (OSError, ValueError, yaml.YAMLError) as error:
+                    raise ValueError(f"{place}: this configuration cannot be read ({type(error).__name__})") from None
+                if isinstance(content, dict):
+                    return _of_settings(content)
+        if folder == root.resolve().parent:
+            break
+    return Words()
+
+
+def _of_settings(content: dict) -> Words:
+    """From a run's settings: the trainer is the method, and what was loaded names the model."""
+    trainer = _at(content, "trainer", "handler")
+    mode = str(content.get("mode", ""))
+    loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
+    task_name = str(content.get("task_name", ""))
+    from_names = of_parts(tuple(part for part in (task_name, Path(loaded).name) if part))
+    forget = str(content.get("forget_split") or "")
+    benchmark = content.get("eval") if isinstance(content.get("eval"), dict) else {}
+    paths = [content.get("retain_logs_path"), *(_at(one, "retain_logs_path") for one in benchmark.values())]
+    unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
+    return Words(
+        role=UNLEARNED if unlearning else from_names.role,
+        names=from_names.names,
+        recipe=from_names.recipe,
+        step=from_names.step,
+        task=forget or from_names.task,
+        method=str(trainer) if unlearning and trainer else "",
+        yardstick=str(next((one for one in paths if one), "")),
+    )
+
+
+def _at(content: object, *keys: str) -> object:
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def joined(config: Words, path: Words) -> Words:
+    """What a configuration says, and where it is silent, what the path says."""
+    return Words(
+        config.role or path.role,
+        path.names or config.names,
+        path.recipe or config.recipe,
+        path.step if path.step is not None else config.step,
+        config.task or path.task,
+        config.method,
+        config.yardstick,
+    )

@@ -1,0 +1,193 @@
+"""Writes groups of models as folders of the protocol external, and the study that audits them."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.published import FILE, Published
+from unlearning_audit.readers._gather import Imported
+from unlearning_audit.readers._groups import Group, slug
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
+from unlearning_audit.readers._recompute import auc
+
+#: Names of folders that are no methods' names.
+TAKEN = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
+
+#: Beyond so many standard errors from .5, an AUC of retrained models says that the two sides differ by themselves.
+ERRORS = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """What the models of a group have in common: ``samples`` str, ``part`` of each, and the comparable columns with the
+    samples that all models were asked about (attack or reading → bool [samples])."""
+
+    samples: list[str]
+    part: np.ndarray
+    attacks: dict[str, np.ndarray]
+    readings: dict[str, np.ndarray]
+
+
+def write(imported: Imported, folder: Path, name: str) -> dict:
+    """Write all groups below ``folder`` (relative to where the study lies), and return the study's content."""
+    scenarios = {}
+    for group in imported.groups:
+        place = folder / group.name
+        table = _table(group)
+        methods = {(f"m_{key}" if key in TAKEN else key): models for key, models in group.methods.items()}
+        populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
+        populations |= {f"{key}/target": models for key, models in methods.items()}
+        for part, models in populations.items():
+            if models:
+                _population(models, table, imported, group, part).write(place / part / FILE)
+        yardsticks = {NONE: group.none, RETRAIN: group.retrain}
+        listed = [key for key, models in yardsticks.items() if models] + list(methods)
+        fair = {"design": "random"} if all(model.fair for model in group.models) else {}
+        scenarios[group.name] = {
+            "protocol": {"name": "external", "path": place.as_posix(), **fair}, "methods": listed, "attacks": [],
+        }  # fmt: skip
+    steps = [group for group in imported.groups if len({one.step for one in group.models} - {None}) > 1]
+    figures = {
+        f"trajectory_{number}": {
+            "title": f"Checkpoints over time: {group.name.replace('_', ' ')}", "kind": "trajectory",
+            "scenarios": [group.name],
+        }
+        for number, group in enumerate(steps, start=1)
+    }  # fmt: skip
+    return {"study": name, "scenarios": scenarios, "tables": _tables(imported.groups), "figures": figures}
+
+
+def _table(group: Group) -> _Table:
+    part: dict[str, str] = {}
+    for model in group.models:
+        for sample, forget in zip(model.ids, model.forget.tolist(), strict=True):
+            part.setdefault(sample, FORGET if forget else HELDOUT)
+        for reading in model.readings.values():
+            part |= dict.fromkeys(reading.ids, reading.part)
+    samples = list(part)
+    place = {sample: number for number, sample in enumerate(samples)}
+
+    def common(columns: Sequence[dict[str, Sequence[str]]]) -> dict[str, np.ndarray]:
+        names = [name for name in columns[0] if all(name in one for one in columns)]
+        masks = {}
+        for name in names:
+            rows = frozenset.intersection(*(frozenset(one[name]) for one in columns))
+            if rows:
+                masks[name] = np.isin(np.arange(len(samples)), [place[sample] for sample in rows])
+        return masks
+
+    attacks = common([dict.fromkeys(model.scores, model.ids) for model in group.models])
+    readings = common([{name: one.ids for name, one in model.readings.items()} for model in group.models])
+    return _Table(samples, np.array([part[sample] for sample in samples]), attacks, readings)
+
+
+def _population(models: list[Model], table: _Table, imported: Imported, group: Group, part: str) -> Published:
+    place = {sample: number for number, sample in enumerate(table.samples)}
+    size = len(table.samples)
+    attacks = list(dict.fromkeys(name for model in models for name in model.scores))
+    readings = list(dict.fromkeys(name for model in models for name in model.readings))
+    scores, values = (np.full((len(names), len(models), size), np.nan) for names in (attacks, readings))
+    masks = {role: np.tile(table.part == role, (len(models), 1)) for role in (FORGET, HELDOUT, RETAIN)}
+    for number, model in enumerate(models):
+        rows = [place[sample] for sample in model.ids]
+        for name, score in model.scores.items():
+            scores[attacks.index(name), number, rows] = score
+        for name, one in model.readings.items():
+            values[readings.index(name), number, [place[sample] for sample in one.ids]] = one.value
+        if rows:
+            masks[FORGET][number, rows], masks[HELDOUT][number, rows] = model.forget, model.heldout
+    for names, columns, shared in ((attacks, scores, table.attacks), (readings, values, table.readings)):
+        for column, name in zip(columns, names, strict=True):
+            if name in shared:
+                column[:, ~shared[name]] = np.nan
+    first = {name: next(m.readings[name] for m in models if name in m.readings) for name in readings}
+    checks = [one for file in dict.fromkeys(m.file for m in models) for one in imported.agreements[file]]
+    return Published(
+        **masks,
+        test=table.part == OTHER,
+        samples=np.array(table.samples, "U"),
+        attacks=np.array([slug(name) for name in attacks], "U"),
+        scores=scores,
+        readings=np.array([slug(name) for name in readings], "U"),
+        values=values,
+        near=np.array([first[name].near for name in readings], np.int64),
+        share=np.array([first[name].share for name in readings], bool),
+        comparable=np.array([slug(name) for name in (*table.attacks, *table.readings)], "U"),
+        fair=all(model.fair for model in models),
+        step=-1 if models[0].step is None else models[0].step,
+        agreements=json.dumps([_stated(one) for one in checks]),
+        remarks=json.dumps(_remarks(models, group, part)),
+    )
+
+
+def _stated(one: Agreement) -> dict:
+    return {**dataclasses.asdict(one), "agrees": one.agrees}
+
+
+def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
+    """What has to be said of a population: what the yardstick reads, how many of it there are, what was assumed."""
+    if part == "retrain":
+        return [*group.notes, *yardstick(models)]
+    return []
+
+
+def yardstick(models: list[Model]) -> list[str]:
+    """What retrained models read where .5 would be expected, in a sentence; nothing where it is .5 up to chance."""
+    readings = {}
+    for name in models[0].scores:
+        values = [(one.scores[name], one.forget, one.heldout) for one in models if name in one.scores]
+        sides = [(score[forget], score[heldout]) for score, forget, heldout in values]
+        if all(len(member) and len(other) for member, other in sides):
+            m, n = (np.mean([len(pair[i]) for pair in sides]) for i in (0, 1))
+            error = np.sqrt((m + n + 1) / (12 * m * n))
+            readings[name] = float(np.mean([auc(member=a, other=b) for a, b in sides])), error
+    apart = {name: value for name, (value, error) in readings.items() if abs(value - 0.5) > ERRORS * error}
+    if not apart or all(one.fair for one in models):
+        return []
+    listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(apart.items(), key=lambda item: item[1]))
+    values = np.array(list(apart.values()))
+    side = "harder than" if (values < 0.5).all() else "easier than" if (values > 0.5).all() else "unlike"
+    return [
+        f"Retrained models read an AUC of {listed}, not .5: what is to be forgotten is {side} what was held out. A "
+        "method that reads .5 does not read as retraining does; distances are from what retrained models read."
+    ]
+
+
+def _tables(groups: Sequence[Group]) -> dict:
+    """AUC of each attack, and the mean of what is read of forgotten samples, in every scenario."""
+    scored: dict[str, dict[str, None]] = {}
+    shares: dict[str, dict[str, None]] = {}
+    for group in groups:
+        for one in group.models:
+            for name in one.scores:
+                scored.setdefault(slug(name), {})[group.name] = None
+            for name, reading in one.readings.items():
+                if reading.part == FORGET and reading.share:
+                    shares.setdefault(slug(name), {})[group.name] = None
+    attacks = {
+        f"auc_{name}": {
+            "title": f"AUC of {name}, forgotten against held-out samples", "metric": f"auc_{name}",
+            "scenarios": list(places),
+        }
+        for name, places in scored.items()
+    }  # fmt: skip
+    means = {
+        f"mean_{name}"[:40]: {
+            "title": f"{name}, mean over what is to be forgotten", "metric": f"reading_{name}"[:40],
+            "where": {"role": "forget"}, "scenarios": list(places),
+        }
+        for name, places in shares.items()
+    }  # fmt: skip
+    return {**attacks, **means}
+
+
+def agreement_rows(imported: Imported) -> list[dict]:
+    """A row for every number that a file prints."""
+    return [
+        {"file": str(file), "quantity": one.quantity, "printed": one.printed, "recomputed": one.recomputed,
+         "agrees": {True: "yes", False: "no", None: ""}[one.agrees], "how": one.how}
+        for file, many in imported.agreements.items() for one in many
+    ]  # fmt: skip

@@ -1,0 +1,300 @@
+"""OpenUnlearning's evaluation logs, such as TOFU_EVAL.json and MUSE_EVAL.json (Dorna et al. 2025).
+
+An entry for each metric: ``agg_value``, and ``value_by_index`` with what was computed of each sample; attacks hold two
+of these, ``forget`` and ``holdout``, and the AUC of both. A file ``…_SUMMARY.json`` beside it holds the aggregates. Any
+log of this structure is read, whatever its metrics are called: the part of the data is told by the metric's first word.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.readers import _recompute, _texts, _words
+from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading
+
+#: First word of a metric → part of the data; memorisation is always that of the forget set.
+PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
+#: What may be read of a sample, in the order in which a metric's own formula is looked for.
+FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
+#: The parts of TOFU's model utility.
+UTILITY = tuple(
+    f"{part}_{what}"
+    for part, probability in (("retain", "Q_A_Prob"), ("ra", "Q_A_Prob_normalised"), ("wf", "Q_A_Prob_normalised"))
+    for what in (probability, "Q_A_ROUGE", "Truth_Ratio")
+)
+
+
+class Options(Settings):
+    """None: everything is in the file."""
+
+
+def files(place: Path) -> list[Path]:
+    """Logs at or below a path, told by their structure."""
+    return [path for path in _texts.below(place, ".json") if '"value_by_index"' in _texts.head(path)]
+
+
+def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+    """One model for each log. Raises ValueError that names a file which is no log."""
+    logs = {path: _log(path) for path in paths}
+    identities = {path: _identities(log) for path, log in logs.items()}
+    shared = _shared(logs, identities)
+    return [_model(path, root, log, _Samples(_counts(log), identities[path], shared)) for path, log in logs.items()]
+
+
+def _log(path: Path) -> dict:
+    """The log, whose samples are numbered alike: some tools write 0.0 for 0."""
+    log = _texts.read_json(path)
+    if not isinstance(log, dict):
+        raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(log).__name__}")
+    for entry in log.values():
+        for one in (entry, *entry.values()) if isinstance(entry, dict) else ():
+            if isinstance(one, dict) and isinstance(one.get("value_by_index"), dict):
+                one["value_by_index"] = {str(k).removesuffix(".0"): v for k, v in one["value_by_index"].items()}
+    return log
+
+
+def _model(path: Path, root: Path, log: dict, samples: "_Samples") -> Model:
+    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root))
+    model = Model(
+        path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, yardstick=hints.yardstick
+    )
+    for name, entry in sorted(log.items()):
+        if not isinstance(entry, dict):
+            continue
+        if isinstance(entry.get("value_by_index"), dict):
+            _add_reading(model, name, entry, samples)
+    _add_attacks(model, log, samples)
+    _add_aggregates(model, log)
+    model.agreements += _summary(path, log)
+    return model
+
+
+def _part(name: str) -> str:
+    return PARTS.get(name.split("_")[0].lower(), OTHER)
+
+
+def _group(name: str) -> str:
+    """Metrics of equal groups read the same samples."""
+    first = name.split("_")[0].lower()
+    return FORGET if PARTS.get(first) == FORGET else first
+
+
+def _identities(log: dict) -> dict[str, dict[str, str]]:
+    """Metric or group of metrics → index → identity, by texts. Where metrics of one group have other texts under the
+    same index, they are other data sets, and the group has none."""
+    identities: dict[str, dict[str, str]] = {}
+    ambiguous = set()
+    for name, entry in sorted(log.items()):
+        values = entry.get("value_by_index") if isinstance(entry, dict) else None
+        if not isinstance(values, dict) or not values:
+            continue
+        rows = [one if isinstance(one, dict) else {} for one in values.values()]
+        if all(isinstance(one.get("ground_truth"), str) for one in rows):
+            group = _group(name)
+            names = dict(zip(values, _texts.identities(group, (one["ground_truth"] for one in rows)), strict=True))
+            identities[name] = names
+            before = identities.setdefault(group, names)
+            if any(before.get(index, sample) != sample for index, sample in names.items()):
+                ambiguous.add(group)
+    return {name: names for name, names in identities.items() if name not in ambiguous}
+
+
+def _counts(log: dict) -> dict[str, int]:
+    """Group → how many samples its metrics read at most."""
+    counts: dict[str, int] = {}
+    for name, entry in log.items():
+        for key, one in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
+            if isinstance(one, dict) and isinstance(one.get("value_by_index"), dict):
+                group = _group(key)
+                counts[group] = max(counts.get(group, 0), len(one["value_by_index"]))
+    return counts
+
+
+def _shared(logs: dict[Path, dict], identities: dict[Path, dict]) -> dict[tuple[str, int], dict[str, str]]:
+    """(group, number of samples) → index → identity, of groups whose texts are the same in all logs that hold some."""
+    shared: dict[tuple[str, int], dict[str, str] | None] = {}
+    for path, log in logs.items():
+        for group, count in _counts(log).items():
+            names = identities[path].get(group)
+            if names is not None and len(names) == count:
+                before = shared.setdefault((group, count), names)
+                shared[group, count] = before if before == names else None
+    return {key: names for key, names in shared.items() if names}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Samples:
+    """How the samples of one log are called: ``counts`` of each group, ``identities`` by its own texts, and by those of
+    other logs that ask the same number, ``shared``."""
+
+    counts: dict[str, int]
+    identities: dict[str, dict[str, str]]
+    shared: dict[tuple[str, int], dict[str, str]]
+
+    def of(self, name: str, indices: Iterable[str]) -> dict[str, str]:
+        """index → name of the sample: by its text, by the text that other logs have under this number, else by group
+        and number."""
+        group = _group(name)
+        count = self.counts.get(group, 0)
+        names = self.identities.get(name) or self.identities.get(group) or self.shared.get((group, count)) or {}
+        return {index: names.get(index, f"{group}/{count}:{index}") for index in indices}
+
+
+def _numbers(entry: dict, key: str, several: bool = False) -> dict[str, float]:
+    """index → value, of ``several`` false answers their mean; samples that have none are left out, as the log's own
+    means do."""
+    values = {}
+    for index, row in entry["value_by_index"].items():
+        value = row.get(key) if isinstance(row, dict) else None
+        if several and isinstance(value, list):
+            value = sum(value) / len(value) if value and all(_number(one) for one in value) else None
+        if _number(value):
+            values[index] = float(value)
+    return values
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> None:
+    """What a metric reads of its samples, by the field whose mean the log prints."""
+    printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
+    several = "_PERT_" in name
+    columns = {key: values for key in FIELDS if (values := _numbers(entry, key, several))}
+    if not columns:
+        return
+    ratios = "truth_ratio" in name.lower()
+    candidates: dict[str, tuple[float, str]] = {}
+    for key, values in columns.items():
+        array = np.array(list(values.values()))
+        means = _recompute.ratio_means(array) if ratios else {"mean": float(array.mean())}
+        candidates |= {f"{how} of {key}": (value, key) for how, value in means.items()}
+    agreement = _recompute.closest(name, printed, {how: value for how, (value, _) in candidates.items()})
+    model.agreements.append(agreement)
+    key = candidates[agreement.how][1]
+    values, part = columns[key], _part(name)
+    array = np.array(list(values.values()))
+    if ratios:
+        model.raw[name.lower()] = array
+        if "min(" in agreement.how:
+            array = np.minimum(array, 1 / np.maximum(array, _recompute.TINY))
+        elif "max(" in agreement.how:
+            array = np.maximum(0.0, 1 - array)
+    names = samples.of(name, entry["value_by_index"])
+    if several:  # what false answers read is a part of the truth ratio
+        return
+    near = -1 if key == "avg_loss" or "min(" in agreement.how else 1
+    share = bool((array >= 0).all() and (array <= 1).all())
+    model.readings[name] = Reading(part, tuple(names[index] for index in values), array, near, share)
+
+
+def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
+    """Attacks score two sides, the loss-like way round: samples that look less familiar have more. Kept are the samples
+    that all attacks score."""
+    columns: dict[str, dict[str, float]] = {}
+    member_ids: set[str] = set()
+    for name, entry in sorted(log.items()):
+        sides = _sides(entry)
+        if sides is None:
+            continue
+        member, outside = sides
+        names = samples.of(FORGET, entry[FORGET]["value_by_index"])
+        member_ids |= set(names.values())
+        columns[name.removeprefix("mia_")] = {names[index]: -value for index, value in member.items()} | {
+            f"{HELDOUT}:{index}": -value for index, value in outside.items()
+        }
+        model.agreements += _of_attack(name, entry, member, outside)
+    if not columns:
+        return
+    common = set.intersection(*(set(column) for column in columns.values()))
+    model.ids = tuple(one for one in next(iter(columns.values())) if one in common)
+    model.forget = np.array([one in member_ids for one in model.ids])
+    model.heldout = ~model.forget
+    model.scores = {name: np.array([column[one] for one in model.ids]) for name, column in columns.items()}
+
+
+def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
+    """Scores of the forgotten samples and of the others by index; None for what is no attack."""
+    if not isinstance(entry, dict):
+        return None
+    sides = {key: side for key, side in entry.items() if isinstance(side, dict) and "value_by_index" in side}
+    other = next((side for key, side in sides.items() if key != FORGET), None)
+    if FORGET not in sides or other is None:
+        return None
+    member, outside = (_numbers(side, "score") for side in (sides[FORGET], other))
+    return (member, outside) if member and outside else None
+
+
+def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[str, float]) -> list[Agreement]:
+    """The AUC that is printed, and the means of both sides."""
+    printed = float(entry["auc"]) if _number(entry.get("auc")) else math.nan
+    scores = [-np.array(list(side.values())) for side in (member, outside)]
+    value = _recompute.auc(member=scores[0], other=scores[1])
+    agreements = [Agreement(f"{name} auc", printed, value, "AUC of the forgotten against the held-out side")]
+    for key, side in entry.items():
+        if isinstance(side, dict) and _number(side.get("agg_value")) and "value_by_index" in side:
+            mean = float(np.mean(list(_numbers(side, "score").values())))
+            agreements.append(Agreement(f"{name} {key}", float(side["agg_value"]), mean, "mean of score"))
+    return agreements
+
+
+def _add_aggregates(model: Model, log: dict) -> None:
+    """What is computed from other metrics of the same log; what needs a retrained model's log waits for that."""
+    aggregates = {
+        name: float(entry["agg_value"])
+        for name, entry in log.items()
+        if isinstance(entry, dict) and _number(entry.get("agg_value"))
+    }
+    model.raw["aggregates"] = aggregates
+    parts = [aggregates[name] for name in UTILITY if name in aggregates]
+    if "model_utility" in aggregates:
+        value = _recompute.harmonic(parts) if len(parts) == len(UTILITY) else math.nan
+        model.agreements.append(
+            Agreement("model_utility", aggregates["model_utility"], value, "harmonic mean of nine means")
+        )
+    if "privleak" in aggregates and "mia_min_k" in aggregates and not model.yardstick:
+        value = _recompute.privacy_leakage(aggregates["mia_min_k"], 0.5)
+        if abs(value - aggregates["privleak"]) <= 1e-6 * max(1, abs(value)):
+            model.raw["privleak reference"] = 0.5
+            model.agreements.append(
+                Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
+            )
+
+
+def across(model: Model, retrained: Model) -> list[Agreement]:
+    """Numbers of a log that rest on the log of a retrained model as well, computed from both."""
+    own, other = (one.raw.get("aggregates", {}) for one in (model, retrained))
+    agreements = []
+    if "privleak" in own and "privleak reference" not in model.raw and "mia_min_k" in own and "mia_min_k" in other:
+        value = _recompute.privacy_leakage(own["mia_min_k"], other["mia_min_k"])
+        agreements.append(
+            Agreement("privleak", own["privleak"], value, f"against the AUC of {retrained.file.parent.name}")
+        )
+    ratios = [one.raw.get("forget_truth_ratio") for one in (model, retrained)]
+    if "forget_quality" in own and all(isinstance(one, np.ndarray) for one in ratios):
+        value = _recompute.forget_quality(*ratios)
+        agreements.append(Agreement("forget_quality", own["forget_quality"], value, "Kolmogorov–Smirnov test"))
+    return agreements
+
+
+def _summary(path: Path, log: dict) -> list[Agreement]:
+    """The file of aggregates beside a log, if it is there: what it prints beside the log's own aggregates."""
+    place = path.with_name(path.name.replace("EVAL", "SUMMARY")) if "EVAL" in path.name else path
+    if place == path or not place.is_file():
+        return []
+    summary = _texts.read_json(place)
+    if not isinstance(summary, dict):
+        raise ValueError(f"{place}: a summary must be a mapping of metrics to numbers")
+    agreements = []
+    for name, value in sorted(summary.items()):
+        entry = log.get(name)
+        aggregate = entry.get("agg_value") if isinstance(entry, dict) else None
+        if _number(value):
+            stated = float(aggregate) if _number(aggregate) else math.nan
+            agreements.append(Agreement(f"{name} in {place.name}", float(value), stated, f"agg_value of {path.name}"))
+    return agreements

@@ -1,0 +1,88 @@
+"""Privacy Meter's files: ``signals/…_signals.npy``, what models say of every sample, and ``memberships.npy``; or the
+results of its attacks, ``attack_result_….npz``.
+
+Signals are float [samples, models], the probability of the true class; memberships bool [models, samples]. Results hold
+``scores`` and ``memberships`` [samples] of one model, and the AUC that is printed. Members were drawn by coins.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import reason
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.readers import _arrays, _recompute, _words
+from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model
+
+#: Probabilities are kept so far from 0 and 1, the resolution of single precision.
+EDGE = 1e-7
+
+
+class Options(Settings):
+    """None: everything is in the files."""
+
+
+def files(place: Path) -> list[Path]:
+    """Signals and results at or below a path; signals of the population are the attacker's, and left out."""
+    paths = [place] if place.is_file() else [*place.rglob("*_signals.npy"), *place.rglob("attack_result_*.npz")]
+    return sorted(p for p in paths if _signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
+
+
+def _signals(path: Path) -> bool:
+    return path.name.endswith("_signals.npy")
+
+
+def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+    """A model for each column of signals, and for each result of one model. Raises ValueError that names a file."""
+    models = []
+    for path in paths:
+        if _signals(path):
+            models += _of_signals(path, root)
+        elif "average" not in path.stem:  # of all models together, which stand beside it
+            models.append(_of_result(path, root))
+    return models
+
+
+def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
+    hints = _words.of_path(path, root)
+    ids = tuple(f"sample:{index}" for index in range(len(member)))
+    role = NONE if hints.role == UNKNOWN else hints.role
+    return Model(
+        path, role, (), hints.recipe, hints.method, hints.step, hints.task, ids, member, ~member, scores, fair=True
+    )
+
+
+def _of_signals(path: Path, root: Path) -> list[Model]:
+    signals = _arrays.load(path, "f")
+    if signals.ndim != 2:
+        raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
+    place = next((f / "memberships.npy" for f in list(path.parents)[:3] if (f / "memberships.npy").is_file()), None)
+    if place is None:
+        raise ValueError(f"{path}: memberships.npy is missing; it lies in the run's log_dir, above the signals")
+    member = _arrays.load(place, "b")
+    if member.shape != signals.shape[::-1] and member.shape == signals.shape:
+        member = member.T
+    if member.ndim != 2 or member.shape[1] != signals.shape[0] or member.shape[0] > signals.shape[1]:
+        raise ValueError(
+            f"{place}: has shape {list(member.shape)}, which does not fit {path.name}, {list(signals.shape)}"
+        )
+    if signals.min() < 0 or signals.max() > 1:
+        raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
+    likely = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
+    phi = np.log(likely) - np.log1p(-likely)
+    return [_model(path, root, own, {"confidence": score}) for own, score in zip(member, phi, strict=True)]
+
+
+def _of_result(path: Path, root: Path) -> Model:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            scores, member, printed = (archive[name] for name in ("scores", "memberships", "auc"))
+    except Exception as error:
+        raise ValueError(f"{path}: this result cannot be read ({reason(error)})") from None
+    member, scores = member.ravel().astype(bool), scores.ravel().astype(np.float64)
+    if member.shape != scores.shape or not member.any() or member.all() or not np.isfinite(scores).all():
+        raise ValueError(f"{path}: scores and memberships must be finite, of one length, and of members and others")
+    model = _model(path, root, member, {"attack": scores})
+    value = _recompute.auc(member=scores[member], other=scores[~member])
+    model.agreements.append(Agreement("auc", float(printed), value, "AUC of members against others"))
+    return model

@@ -1,0 +1,92 @@
+"""PrivacyGuard's frames: two tables of a column ``score`` and one of users, of training and of held-out samples.
+
+Its attacks return two frames with more score = more like a member; saved by their users as csv, json, json lines or
+parquet, told apart by ``train`` and ``test`` (or ``holdout``) in their names. Frames with ``score_orig`` and
+``score_mean`` of shadow models are those its attacks begin from: the score is then the difference of both.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.readers import _texts, _words
+from unlearning_audit.readers._model import NONE, UNKNOWN, Model
+from unlearning_audit.readers.plain_csv import frame
+
+_TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
+_TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")
+USERS = ("user_id", "separate_id", "sample_id", "id")
+
+
+class Options(Settings):
+    """None: everything is in the files."""
+
+
+def files(place: Path) -> list[Path]:
+    """Frames at or below a path, both of a pair."""
+    every = _texts.below(place if place.is_dir() else place.parent, ".csv", ".json", ".jsonl", ".parquet")
+    pairs = [pair for path in every if _TRAIN.search(path.stem) and (pair := _pair(path, every))]
+    chosen = sorted({path for pair in pairs for path in pair})
+    return chosen if place.is_dir() else [path for path in chosen if place in chosen]
+
+
+def _pair(train: Path, every: list[Path]) -> tuple[Path, Path] | None:
+    """A frame of training samples with that of held-out ones in the same folder, whose name is else the same."""
+    stem = _TRAIN.sub(r"\1*\3", train.stem)
+    twin = next((p for p in every if p.parent == train.parent and p.suffix == train.suffix and p != train
+                 and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
+    scored = twin and all("score" in _texts.head(p) or p.suffix == ".parquet" for p in (train, twin))
+    return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None
+
+
+def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+    """One model for each pair of frames. Raises ValueError that names a file."""
+    models = []
+    for train in paths:
+        pair = _pair(train, paths) if _TRAIN.search(train.stem) else None
+        if pair:
+            models.append(_model(*pair, root))
+    return models
+
+
+def _load(path: Path):
+    import pandas
+
+    if path.suffix in (".csv", ".parquet"):
+        return frame(path)
+    try:
+        return pandas.read_json(path, lines=path.suffix == ".jsonl")
+    except ValueError as error:
+        raise ValueError(f"{path}: this table cannot be read ({error})") from None
+
+
+def _user(table) -> str:
+    has = "score" in table.columns or "score_orig" in table.columns
+    return next((name for name in USERS if name in table.columns), "") if has else ""
+
+
+def _model(train: Path, test: Path, root: Path) -> Model:
+    hints = _words.of_path(train, root)
+    ids, values = [], []
+    for path in (train, test):
+        table = _load(path)
+        if "score" in table.columns:
+            score = np.asarray(table["score"], np.float64)
+        else:
+            score = np.asarray(table["score_orig"], np.float64) - np.asarray(table.get("score_mean", 0.0), np.float64)
+        if not np.isfinite(score).all() or not len(score):
+            raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
+        user = table[_user(table)].astype(str)
+        best = {}
+        for name, value in zip(user, score, strict=True):  # of several rows of a user the largest, as its analyses do
+            best[name] = max(value, best.get(name, -np.inf))
+        ids.append([f"{path.stem}:{name}" for name in best])
+        values.append(np.array(list(best.values())))
+    forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])
+    role = NONE if hints.role == UNKNOWN else hints.role
+    return Model(
+        train, role, (), hints.recipe, hints.method, hints.step, hints.task, (*ids[0], *ids[1]), forget, ~forget,
+        {"score": np.concatenate(values)},
+    )  # fmt: skip

@@ -1,0 +1,154 @@
+"""TOFU's own aggregated logs (Maini et al. 2024): one JSON with an entry for each evaluated split, and in it lists by
+index, such as ``avg_gt_loss``, ``average_perturb_loss``, ``truth_ratio`` and ``rougeL_recall``.
+
+Splits are told by name (``forget``, ``real_author``, ``real_world``; the plain one is retained data), samples by their
+question and answer.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.readers import _recompute, _texts, _words
+from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading
+
+#: Of the parts of the data: what its readings are called here, as in the newer format of the same benchmark.
+PREFIX = {"forget": "forget", "retain": "retain", "real_author": "ra", "real_world": "wf"}
+
+
+class Options(Settings):
+    """None: everything is in the file."""
+
+
+def files(place: Path) -> list[Path]:
+    """Logs at or below a path, told by their structure."""
+    marks = ('"avg_gt_loss"', '"average_perturb_loss"', '"avg_paraphrased_loss"')
+    candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
+    whole = [path for path in candidates if _splits(_texts.read_json(path))]
+    if place.is_file() and candidates and not whole:
+        raise ValueError(f"{place}: this is the log of one split, without {marks[2]}; give the aggregated log")
+    return whole
+
+
+def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+    """One model for each log. Raises ValueError that names a file which is no log."""
+    return [_model(path, root) for path in paths]
+
+
+def _splits(log: object) -> dict[str, dict]:
+    """Name → entry of the splits of a log."""
+    if not isinstance(log, dict):
+        return {}
+    return {
+        name: entry
+        for name, entry in log.items()
+        if isinstance(entry, dict) and isinstance(entry.get("avg_gt_loss"), dict)
+    }
+
+
+def _named(split: str) -> tuple[str, str]:
+    """Part and prefix of a split."""
+    for word, prefix in PREFIX.items():
+        if word in split and word != "retain":
+            return (FORGET if word == "forget" else OTHER), prefix
+    return RETAIN, PREFIX["retain"]
+
+
+def _model(path: Path, root: Path) -> Model:
+    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root))
+    model = Model(
+        path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, yardstick=hints.yardstick
+    )
+    means: dict[str, float] = {}
+    for split, entry in _splits(_texts.read_json(path)).items():
+        part, prefix = _named(split)
+        means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
+    names = [f"{prefix}_{what}" for prefix in ("retain", "ra", "wf") for what in ("Prob", "ROUGE", "Truth_Ratio")]
+    parts = [means[name] for name in names if name in means]
+    if len(parts) == len(names):
+        model.raw["aggregates"] = {"model_utility": _recompute.harmonic(parts)}
+        model.agreements.append(
+            Agreement("model_utility", math.nan, _recompute.harmonic(parts), "harmonic mean of nine means")
+        )
+    return model
+
+
+def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) -> dict[str, float]:
+    """The readings of one split, and their means by name."""
+    indices = list(entry["avg_gt_loss"])
+    ids = _identities(entry, indices, prefix)
+    loss = _column(entry, "avg_gt_loss", indices, place)
+    wrong = _column(entry, "average_perturb_loss", indices, place)
+    right = _column(entry, "avg_paraphrased_loss", indices, place)
+    likely = np.exp(-loss[:, 0])
+    if prefix in ("ra", "wf"):
+        likely = likely / (likely + np.exp(-wrong).sum(axis=1))
+        _check(model, entry, f"{prefix} normalized_gt_loss", "normalized_gt_loss", indices, -np.log(likely), place)
+    quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
+    _check(model, entry, f"{prefix} truth_ratio", "truth_ratio", indices, 1 / quotient, place, quotient)
+    if "gt_loss" in entry and "num_token_gt" in entry:
+        tokens = _column(entry, "num_token_gt", indices, place)[:, 0]
+        total = _column(entry, "gt_loss", indices, place)[:, 0]
+        _agree(model, f"{prefix} avg_gt_loss", loss[:, 0], total / tokens, "gt_loss by token")
+    values = {"Prob": (likely, 1)}
+    if "rougeL_recall" in entry:
+        values["ROUGE"] = _column(entry, "rougeL_recall", indices, place)[:, 0], 1
+    # Quotients of false over true answers: near 1 where a model knows neither.
+    false_over_true = 1 / quotient
+    if part == FORGET:
+        model.raw["forget_truth_ratio"] = false_over_true
+        values["Truth_Ratio"] = np.minimum(false_over_true, 1 / false_over_true), -1
+    else:
+        values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
+    for what, (value, near) in values.items():
+        model.readings[f"{prefix}_{what}"] = Reading(part, ids, value, near)
+    return {f"{prefix}_{what}": float(value.mean()) for what, (value, _) in values.items()}
+
+
+def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]:
+    """By question and true answer, else by number."""
+    rows = entry.get("generated_text")
+    if not isinstance(rows, dict) or not all(isinstance(rows.get(index), list) for index in indices):
+        return tuple(f"{prefix}:{index}" for index in indices)
+    return _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
+
+
+def _column(entry: dict, name: str, indices: list[str], place: str) -> np.ndarray:
+    """float64 [samples, answers]. Raises ValueError that names the list."""
+    try:
+        rows = [entry[name][index] for index in indices]
+        value = np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{place}: {name!r} is missing, or has no number for some samples") from None
+    if value.ndim != 2 or not np.isfinite(value).all():
+        raise ValueError(f"{place}: {name!r} has values that are no numbers, or samples with other numbers of answers")
+    return value
+
+
+def _check(
+    model: Model, entry: dict, quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
+    other: np.ndarray | None = None,
+) -> None:  # fmt: skip
+    """Whether a list of the log is what other lists of it give, by one of the two ways that are in use."""
+    if name not in entry:
+        return
+    printed = _column(entry, name, indices, place)[:, 0]
+    ways = [value] if other is None else [value, other]
+    best = min(ways, key=lambda way: float(np.abs(printed - way).max()))
+    _agree(model, quantity, printed, best, "from the losses of each sample")
+
+
+def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, how: str) -> None:
+    """By the means over samples: each was computed in single precision."""
+    model.agreements.append(Agreement(f"mean {quantity}", float(printed.mean()), float(value.mean()), how))
+
+
+def across(model: Model, retrained: Model) -> list[Agreement]:
+    """TOFU's forget quality, which these logs do not print, from the truth ratios of both."""
+    ratios = [one.raw.get("forget_truth_ratio") for one in (model, retrained)]
+    if not all(isinstance(one, np.ndarray) for one in ratios):
+        return []
+    value = _recompute.forget_quality(*ratios)
+    return [Agreement("forget_quality", math.nan, value, "Kolmogorov–Smirnov test on truth ratios")]

@@ -1,0 +1,194 @@
+"""Intervals for means over models of means over samples, where many models share the samples.
+
+Samples vary (the same sample counts once, in all models together) and models vary (within their split). Both
+variances hold the noise of a single sample in a single model; it is taken out once, so
+V = V_samples + max(V_models − V_noise, 0), after Cameron, Gelbach and Miller (2011).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+
+DRAWS = 4000
+ONE_MODEL = "one model: the interval covers samples only"
+
+
+@dataclass(frozen=True)
+class PerModel:
+    """One statistic per model and how each sample moves it: ``value`` float64 [models], ``influence`` float64
+    [models, samples] and ``imagined`` float64 [models, k] (imaginary samples, see ``stats.mean_influence``)."""
+
+    value: np.ndarray
+    influence: np.ndarray
+    imagined: np.ndarray
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Several statistics on the same models and samples, reduced to what their intervals need.
+
+    ``value`` [statistics, splits], ``influence`` [statistics, splits, samples], ``imagined`` [statistics, splits,
+    k]; ``alone`` [statistics, splits], Σ influence² of one model, on average; ``models`` [statistics, statistics]
+    covariance between models of one split; ``noise`` [statistics], the part of its diagonal that samples explain;
+    ``dof`` of both; ``count`` int [splits], models per split.
+    """
+
+    value: np.ndarray
+    influence: np.ndarray
+    imagined: np.ndarray
+    alone: np.ndarray
+    models: np.ndarray
+    noise: np.ndarray
+    dof: int
+    count: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Estimates ``value`` [statistics] with what their joint interval needs.
+
+    ``influence`` [statistics, samples + imaginary samples]; ``models`` [statistics, statistics] covariance from
+    the choice of models; ``raw`` the same before the noise of samples was taken out; ``dof_models`` of both.
+    """
+
+    value: np.ndarray
+    influence: np.ndarray
+    models: np.ndarray
+    raw: np.ndarray
+    dof_models: int
+
+    def only(self, which: list[int]) -> "Reading":
+        """The reading of some of the statistics, in the order given."""
+        pick = np.ix_(which, which)
+        return Reading(self.value[which], self.influence[which], self.models[pick], self.raw[pick], self.dof_models)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the estimates, float64 [statistics, statistics]."""
+        return self.influence @ self.influence.T + self.models
+
+    @property
+    def dof(self) -> np.ndarray:
+        """Satterthwaite's degrees of freedom of each variance, float64 [statistics]."""
+        samples = (self.influence**2).sum(axis=1)
+        doubt = samples**2 / stats.squares_dof(self.influence)
+        if self.dof_models:
+            doubt = doubt + np.diag(self.raw) ** 2 / self.dof_models
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(doubt > 0, np.diag(self.covariance) ** 2 / doubt, np.inf)
+
+
+def per_model(*, value: np.ndarray, weight: np.ndarray) -> PerModel:
+    """The weighted mean over samples of ``value`` in [0, 1] for each model; both float64 [models, samples]."""
+    return PerModel(*stats.mean_influence(value=value, weight=weight))
+
+
+def difference(a: PerModel, b: PerModel, slope: np.ndarray | float = 1.0) -> PerModel:
+    """a − slope·b to first order, each from samples of its own; ``slope`` a number or float64 [models]."""
+    slope = np.broadcast_to(slope, a.value.shape)
+    return PerModel(
+        a.value - slope * b.value,
+        a.influence - slope[:, None] * b.influence,
+        np.concatenate([a.imagined, -slope[:, None] * b.imagined], axis=1),
+    )
+
+
+def combine(statistics: Iterable[PerModel], *, split: np.ndarray) -> Crossed:
+    """Reduce statistics of all models to statistics of splits; ``split`` int [models] says who shares samples.
+
+    Where no split has two models, models are compared across splits instead; with one model in all,
+    ``dof`` is 0 and nothing is known about how models vary.
+    """
+    _, group, count = np.unique(split, return_inverse=True, return_counts=True)
+    average = (group == np.arange(len(count))[:, None]) / count[:, None]
+    within = bool((count > 1).any())
+    dof = int((count - 1).sum()) if within else len(count) - 1
+    values, influences, imagined, alone, deviations, noise = [], [], [], [], [], []
+    for p in statistics:
+        value, influence = average @ p.value, average @ p.influence
+        values.append(value)
+        influences.append(influence)
+        imagined.append(average @ p.imagined)
+        alone.append(average @ (p.influence**2).sum(axis=1))
+        deviations.append(p.value - value[group] if within else value - value.mean())
+        own = p.influence - influence[group] if within else influence
+        noise.append((own**2).sum() / (dof if within else len(count)))
+    deviation = np.array(deviations)
+    models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
+    arrays = (np.array(some) for some in (values, influences, imagined, alone))
+    return Crossed(*arrays, models, np.array(noise), dof, count)
+
+
+def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
+    """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
+
+    What an imaginary sample moves averages out over models and splits as far as what the real ones move does.
+    """
+    influence = np.einsum("s,asn->an", share, crossed.influence)
+    imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
+    variance = np.diag(crossed.models)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
+    scale = (share**2 / crossed.count).sum()
+    raw = crossed.models * scale
+    return Reading(
+        crossed.value @ share,
+        np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1),
+        raw * kept[:, None] * kept,
+        raw,
+        crossed.dof,
+    )
+
+
+def averaged(imagined: np.ndarray, influence: np.ndarray, *, alone: np.ndarray) -> np.ndarray:
+    """``imagined`` float64 [statistics, splits, k], made smaller by what averaging has left of real samples' variance.
+
+    ``influence`` float64 [statistics, samples] of the means, ``alone`` [statistics]: Σ influence² if no two models had
+    a sample in common or agreed on it. Both count with the imaginary variance added, so that nothing is taken away
+    where real samples show no variance.
+    """
+    variance = (imagined**2).sum(axis=(1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
+    return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
+
+
+def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> np.ndarray:
+    """Half-width of the interval of each statistic by itself, float64 [statistics]."""
+    critical = stats.t_quantile(p=(1 + level) / 2, dof=reading.dof)
+    return critical * np.sqrt(np.diag(reading.covariance))
+
+
+def joint_half_widths(
+    reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
+) -> np.ndarray:
+    """Half-widths of intervals that hold for all statistics at once, float64 [statistics].
+
+    The largest |deviation|/standard error is drawn from the Gaussian multiplier bootstrap: given the data its
+    replicates are normal with the estimated covariance, so they are drawn from that directly. Each critical
+    value is then carried over to Student's t with the degrees of freedom of its variance.
+    """
+    error = np.sqrt(np.diag(reading.covariance))
+    safe = np.where(error > 0, error, 1.0)
+    roots, vectors = np.linalg.eigh(reading.covariance / np.outer(safe, safe))
+    root = (vectors * np.sqrt(np.maximum(roots, 0))) @ vectors.T
+    deviation = np.abs(rng.standard_normal((draws, len(error))) @ root).max(axis=1)
+    critical = max(np.quantile(deviation, level), stats.normal_quantile((1 + level) / 2))
+    return stats.t_quantile(p=stats.normal_probability(critical), dof=reading.dof) * error
+
+
+def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
+    """Each statistic, a rate, with its own interval, all in [``low``, 1]; ``n`` counts samples."""
+    note = annotated(reading, note)
+    return [
+        stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
+        for v, h in zip(reading.value, half_widths(reading), strict=True)
+    ]
+
+
+def annotated(reading: Reading, note: str) -> str:
+    """The note, with a word on what the interval cannot cover."""
+    return "; ".join(filter(None, [note, "" if reading.dof_models else ONE_MODEL]))

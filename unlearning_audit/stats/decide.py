@@ -1,0 +1,193 @@
+"""From distances with errors to verdicts with error rates: equivalence within a margin, Holm's correction, classes.
+
+A distance is oriented: 0 is retraining, positive the side on which doing nothing lies (what was forgotten looks
+familiar), negative the far side (it looks less familiar than what was never seen).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit.stats import Estimate
+
+ALPHA = 0.05
+#: What the interval beside the verdict *equivalent* is.
+INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
+#: Share of α for the tests of retraining and its control.
+CONTROLS = 0.1
+
+DISTINGUISHABLE, EQUIVALENT, OVER_UNLEARNED, BROKEN, INCONCLUSIVE, FAILED = VERDICTS = (
+    "distinguishable",
+    "equivalent",
+    "over_unlearned",
+    "broken",
+    "inconclusive",
+    "failed",
+)
+#: What may be said of a whole scenario in place of a class of each method.
+NOTHING_TO_FIND, NO_YARDSTICK, YARDSTICKS_DISAGREE = STATES = (
+    "nothing_to_find",
+    "no_yardstick",
+    "yardsticks_disagree",
+)
+#: No p-value below is a probability that anybody knows.
+LEAST_P = 1e-4
+BETTER, LIKE, WORSE = "better", "like", "worse"
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a method is from retraining by one metric.
+
+    ``estimate`` at 1 − α; ``inner``, the 1 − 2α interval of the two one-sided tests, for a metric that is the
+    largest of several numbers the hull of theirs; ``margin`` (far < 0, near > 0), what still counts as equivalent;
+    ``p``, of the hypothesis that the method is retraining, before any correction over methods and metrics;
+    ``far``: whether the negative side means less familiar than never seen (F/F₀ cannot say so); ``broken``: above what
+    loss a model counts as broken, where the distance is one of worth; ``least``: the lower limit of the distance by the
+    test of these very pairs.
+    """
+
+    metric: str
+    estimate: Estimate
+    inner: tuple[float, float]
+    margin: tuple[float, float]
+    p: float = np.nan
+    far: bool = True
+    broken: float = np.inf
+    least: float = -np.inf
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The ``verdict`` on a method; ``shown``: which of its deciding distances speaks for it, the one that differs most
+    clearly or else the one that goes furthest beyond its margin; ``p_holm`` of that one; ``note`` in words."""
+
+    verdict: str
+    shown: int
+    p_holm: float
+    note: str = ""
+
+
+def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
+
+    Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
+    float64 > 0 of the same shape: how much of α each hypothesis has to begin with (Holm's section 4; None: all the
+    same). Raises ValueError for values outside [0, 1] and weights that are not above 0.
+    """
+    p = np.asarray(p, dtype=np.float64)
+    weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
+    known = ~np.isnan(p)
+    some, share = p[known], weight[known]
+    if ((some < 0) | (some > 1)).any():
+        raise ValueError("p-values must lie in [0, 1]")
+    if not (share > 0).all():
+        raise ValueError("weights of p-values must be above 0")
+    order = np.argsort(some / share, kind="stable")
+    left = np.cumsum(share[order][::-1])[::-1]
+    steps = np.minimum(np.maximum.accumulate(left * some[order] / share[order]), 1.0)
+    adjusted, found = np.empty(len(some)), np.full(p.shape, np.nan)
+    adjusted[order] = steps
+    found[known] = adjusted
+    return found
+
+
+def family(*, p: np.ndarray, nothing: np.ndarray, retrained: np.ndarray, share: float = CONTROLS) -> np.ndarray:
+    """p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤ α.
+
+    ``p`` float64 [tests], NaN where unknown; ``nothing``, ``retrained`` bool [tests]: tests of the method that does
+    nothing and of retraining and its control. These have ``share`` of α, divided among them (Bonferroni): a control
+    that is distinguishable says that the study is broken, which must not be said by chance. The others have the rest,
+    by Holm; doing nothing half of it to begin with, for the first question is whether there was anything to forget.
+    """
+    p, found = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
+    known = ~np.isnan(p)
+    sure, asked = known & retrained, known & ~retrained
+    rest = 1.0 - share * sure.any()
+    found[sure] = np.minimum(p[sure] * sure.sum() / share, 1.0)
+    first = nothing[asked]
+    weight = np.where(first, max((~first).sum(), 1) / max(first.sum(), 1), 1.0)
+    found[asked] = np.minimum(holm(p=p[asked], weight=weight) / rest, 1.0)
+    return found
+
+
+def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
+    """Whether an interval lies inside a margin: with a 1 − 2α interval, two one-sided tests at level α.
+
+    False where a limit is NaN. Source: Schuirmann 1987. Raises ValueError unless the margin holds 0 inside.
+    """
+    if not margin[0] < 0 < margin[1]:
+        raise ValueError(f"a margin must reach to both sides of 0, not from {margin[0]:g} to {margin[1]:g}")
+    return bool(margin[0] < inner[0] and inner[1] < margin[1])
+
+
+def classify(
+    *,
+    deciding: Sequence[Distance],
+    p_holm: Sequence[float],
+    utility: Sequence[Distance],
+    failed: str = "",
+    coarse: Collection[str] = (),
+    alpha: float = ALPHA,
+) -> Decision:
+    """The class of one method.
+
+    ``deciding``, its distances by every deciding metric, with ``p_holm``, their p-values adjusted over all methods and
+    metrics of the scenario; ``utility``, what models lost in worth against retraining by retain and test; ``failed``,
+    why there is nothing to judge; ``coarse``, metrics whose own resolution is too coarse for equivalence, which decide
+    distinguishability alone. In this order: *failed*; *broken*, a loss whose ``least`` lies above its
+    ``broken``; *equivalent*, every distance and every gap within its margin (an intersection–union test, Berger
+    1982: each at level α, no correction over metrics); *distinguishable* or *over_unlearned*, the distance with
+    the least p_holm ≤ α on the near or on the far side; else *inconclusive*. A distance that differs from 0 and lies
+    within its margin is both; its verdict is *equivalent* and the note says the other. Raises ValueError where there is
+    no deciding distance or p-values are not one for each.
+    """
+    if not deciding or len(p_holm) != len(deciding):
+        raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
+    if failed:
+        return Decision(FAILED, 0, np.nan, failed)
+    p = np.asarray(p_holm, dtype=np.float64)
+    significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= alpha]
+    widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
+    shown = significant[0] if significant else widest
+    for gap in utility:
+        if gap.least > gap.broken:
+            return Decision(
+                BROKEN, shown, float(p[shown]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
+            )
+    needed = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
+    unproven = [d.metric for d in (*needed, *utility) if not within(inner=d.inner, margin=d.margin)]
+    if not unproven:
+        names = ", ".join(deciding[k].metric for k in significant)
+        note = names and f"distinguishable by {names}, within the margin"
+        return Decision(EQUIVALENT, widest, float(p[widest]), note)
+    if significant:
+        over = deciding[shown].far and deciding[shown].estimate.value < 0
+        other = [k for k in significant if (deciding[k].far and deciding[k].estimate.value < 0) != over]
+        names = ", ".join(deciding[k].metric for k in other)
+        return Decision(
+            OVER_UNLEARNED if over else DISTINGUISHABLE,
+            shown,
+            float(p[shown]),
+            names and f"on the other side by {names}",
+        )
+    return Decision(INCONCLUSIVE, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")
+
+
+def against_none(*, closer: Estimate) -> str:
+    """Whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" where nothing is known.
+
+    ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval (for a distance d
+    on the far side none + d).
+    """
+    if np.isnan(closer.low + closer.high):
+        return ""
+    return BETTER if closer.low > 0 else WORSE if closer.high < 0 else LIKE
+
+
+def _reach(distance: Distance) -> float:
+    """How far the interval goes, in margins: above 1 beyond it; inf where it is unknown."""
+    far, near = distance.margin
+    reach = max(distance.inner[0] / far, distance.inner[1] / near)
+    return np.inf if np.isnan(reach) else reach

@@ -1,0 +1,137 @@
+"""The differences between every two of J numbers, without a matrix that has a row for each of them.
+
+There are K = J·(J − 1)/2. Their errors have two sources of rank J at most, samples and models, so that joint draws of
+all K come from draws of 2·J; time and memory grow as K, where a covariance of the K would grow as K².
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import simultaneous
+from unlearning_audit.stats.paired import Distances, Spread
+
+#: Differences read, and draws made, at a time: what fits a processor's own memory.
+AT_A_TIME = 256
+#: Up to so many numbers, deviations are drawn from the correlation of their differences: the eigenvectors of 300 are
+#: quick, and audits of few methods keep the ranks that they have always had.
+FEW = 25
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """``value`` float64 [K], number ``first`` int [K] less number ``second`` [K], in the order of ``np.triu_indices``;
+    ``spread``, their errors; ``of``, the J numbers."""
+
+    first: np.ndarray
+    second: np.ndarray
+    value: np.ndarray
+    spread: Spread
+    of: Distances
+
+    def beyond(self, critical: float, *, units: bool) -> np.ndarray:
+        """Which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]: upwards
+        and downwards. ``units`` as in `Distances.half_widths`."""
+        half = np.sqrt(self.spread.squares(stats.normal_probability(-critical), units=units))
+        return np.stack([self.value > half, -self.value > half])
+
+    def draw(self, *, rng: np.random.Generator, draws: int) -> "Draws | Deviations":
+        """Joint standard normal deviations of all differences, with the correlation of their errors."""
+        if len(self.of.value) > FEW:
+            return self.draw_by_number(rng=rng, draws=draws)
+        rows = np.eye(len(self.of.value))
+        correlation = self.of.of(rows[self.first] - rows[self.second]).correlation
+        return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
+
+    def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> "Draws":
+        """The same from draws of the J numbers over samples and over models."""
+        samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
+        kept = self.spread.kept if self.of.models.dof else np.zeros(len(self.value))
+        variance = (_between(samples, self) ** 2).sum(axis=1) + kept**2 * (_between(models, self) ** 2).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)
+        some, more = (root @ rng.standard_normal((len(root), draws)) for root in (samples, models))
+        return Draws(some, more, scale, kept * scale)
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """Draws of K differences, float64 [draws, K]."""
+
+    drawn: np.ndarray
+
+    def largest(self, family: np.ndarray) -> np.ndarray:
+        """As `Draws.largest`."""
+        up, down = family
+        highest, lowest = (
+            self.drawn[:, up].max(axis=1, initial=-np.inf),
+            self.drawn[:, down].min(axis=1, initial=np.inf),
+        )
+        return np.maximum(highest, -lowest)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws of J numbers over ``samples`` and over ``models``, float64 [J, draws] each, and what their differences have
+    to be multiplied by, float64 [K] each."""
+
+    samples: np.ndarray
+    models: np.ndarray
+    scale: np.ndarray
+    scale_of_models: np.ndarray
+
+    def largest(self, family: np.ndarray) -> np.ndarray:
+        """The largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards, downwards),
+        float64 [draws]."""
+        methods, draws = self.samples.shape
+        largest = np.full(draws, -np.inf)
+        for start in range(0, draws, AT_A_TIME):
+            some = slice(start, start + AT_A_TIME)
+            samples, models, end = self.samples[:, some], self.models[:, some], 0
+            for method in range(methods - 1):
+                begin, end = end, end + methods - 1 - method
+                up, down = family[:, begin:end]
+                gap = (samples[method] - samples[method + 1 :]) * self.scale[begin:end, None]
+                gap += (models[method] - models[method + 1 :]) * self.scale_of_models[begin:end, None]
+                highest, lowest = gap[up].max(axis=0, initial=-np.inf), gap[down].min(axis=0, initial=np.inf)
+                largest[some] = np.maximum(largest[some], np.maximum(highest, -lowest))
+        return largest
+
+
+def between(distances: Distances) -> Gaps:
+    """All differences between two of the numbers."""
+    first, second = np.triu_indices(len(distances.value), 1)
+    parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
+             for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
+    layers = tuple(
+        (dof, *(np.concatenate([part.layers[k][what] for part in parts]) for what in (1, 2)))
+        for k, (dof, *_) in enumerate(parts[0].layers)
+    )
+    sampled, dof = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sampled", "dof"))
+    return Gaps(
+        first, second, distances.value[first] - distances.value[second], Spread(sampled, dof, layers), distances
+    )
+
+
+def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spread:
+    influence = distances.influence[first] - distances.influence[second]
+    layers = []
+    for layer in (distances.models, distances.units):
+        variances = [
+            np.maximum((x[first, first] - x[second, first]) - (x[first, second] - x[second, second]), 0.0)
+            for x in (layer.between, layer.shared)
+        ]
+        layers.append((layer.dof, *variances))
+    dof = np.minimum(stats.squares_dof(influence), 1e9)
+    return Spread((influence**2).sum(axis=1), dof, tuple(layers))
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """R with R Rᵀ = ``covariance`` float64 [J, J]."""
+    roots, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(roots, 0.0))
+
+
+def _between(root: np.ndarray, gaps: Gaps) -> np.ndarray:
+    return root[gaps.first] - root[gaps.second]

@@ -1,0 +1,100 @@
+"""Quantiles, and intervals of means, standard deviations and rates."""
+
+import numpy as np
+from scipy import special
+
+from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
+
+
+def normal_quantile(p):
+    """Quantile of the standard normal distribution, elementwise."""
+    return special.ndtri(p)
+
+
+def normal_probability(z):
+    """Probability that a standard normal variable is at most ``z``, elementwise."""
+    return special.ndtr(z)
+
+
+def t_quantile(*, p, dof):
+    """Quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
+    return special.stdtrit(dof, p)
+
+
+def mean_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN."""
+    values = np.asarray(values, dtype=np.float64)
+    n = len(values)
+    if n == 0:
+        return empty(n=0, note="no values")
+    mean = float(values.mean())
+    if n == 1:
+        return Estimate(mean, np.nan, np.nan, 1, "one value has no interval")
+    half = float(t_quantile(p=(1 + level) / 2, dof=n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+def sd_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Standard deviation (n − 1) of normal ``values`` [n] with its chi-square interval; NaN below n = 2."""
+    values = np.asarray(values, dtype=np.float64)
+    n = len(values)
+    if n < 2:
+        return empty(n=n, note="a standard deviation needs at least two values")
+    sd = float(values.std(ddof=1))
+    tails = special.chdtri(n - 1, [(1 - level) / 2, (1 + level) / 2])
+    low, high = sd * np.sqrt((n - 1) / tails)
+    return Estimate(sd, float(low), float(high), n)
+
+
+def quantile_interval(*, values: np.ndarray, share: float, level: float = LEVEL) -> Estimate:
+    """The ``share`` quantile of independent ``values`` [n] with its interval by order statistics (David and Nagaraja
+    2003, section 7.1), whatever their distribution; a limit beyond all values is NaN, and a note says so."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(ordered)
+    low, high = special.bdtrik((1 - level) / 2, n, share), special.bdtrik((1 + level) / 2, n, share)
+    low, high = int(np.floor(low)) - 1, int(np.ceil(high))
+    ends = [ordered[at] if 0 <= at < n else np.nan for at in (low, high)]
+    note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
+    return Estimate(float(np.quantile(ordered, share)), *map(float, ends), n, note)
+
+
+def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:
+    """A rate with its exact binomial interval (Clopper and Pearson 1934).
+
+    Raises ValueError unless 0 ≤ successes ≤ n and n ≥ 1.
+    """
+    if not 0 <= successes <= n or n < 1:
+        raise ValueError(f"a rate needs 0 ≤ successes ≤ n and n ≥ 1, not {successes} of {n}")
+    tail = (1 - level) / 2
+    low = special.betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
+    high = special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    return Estimate(successes / n, float(low), float(high), n)
+
+
+def mean_influence(*, value: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weighted mean of values in [0, 1] and how each sample moves it.
+
+    ``value`` and ``weight`` float64 [..., n] with positive total weight. Returns the mean [...], the
+    influence of each sample [..., n], and that of two imaginary samples of average weight, one with value 0
+    and one with value 1 [..., 2]. The influences sum to zero; the sum of their squares is the variance of
+    Agresti and Caffo (2000), which stays above zero when all values agree. The mean counts real samples only.
+    """
+    total = weight.sum(axis=-1, keepdims=True)
+    typical = (weight**2).sum(axis=-1, keepdims=True) / total
+    mean = (weight * value).sum(axis=-1, keepdims=True) / total
+    centre = (mean * total + typical) / (total + 2 * typical)
+    influence = weight / (total + 2 * typical) * (value - centre)
+    imagined = typical / (total + 2 * typical) * (np.array([0.0, 1.0]) - centre)
+    return mean[..., 0], influence, imagined
+
+
+def squares_dof(influence: np.ndarray) -> np.ndarray:
+    """Degrees of freedom of the variance Σ influence² over the last axis, from its fourth moments.
+
+    Satterthwaite's 2V²/var V with the cautious var V ≤ Σ influence⁴: two per event when a few rare events make
+    up the variance, two thirds of n for n normal influences, inf where all are zero.
+    """
+    squares = influence**2
+    square, fourth = squares.sum(axis=-1), (squares**2).sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(fourth > 0, 2 * square**2 / fourth, np.inf)

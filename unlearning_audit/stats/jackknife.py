@@ -1,0 +1,70 @@
+"""Intervals for numbers that rest on many samples seen by many models: a two-way jackknife."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unlearning_audit.stats import LEVEL, Estimate, t_quantile
+
+Combine = Callable[..., np.ndarray]
+
+
+def groups_of(models: int, *, groups: int) -> np.ndarray:
+    """The jackknife group that each model is left out with: int [models], groups as equal as they can be."""
+    return np.arange(models) * min(groups, models) // models
+
+
+def jackknife_variance(replicates: np.ndarray) -> np.ndarray:
+    """Variance of a statistic from its ``replicates`` float64 [groups, …], each without one group: float64 […]."""
+    groups = len(replicates)
+    return (groups - 1) / groups * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
+
+
+def estimate(
+    *,
+    per_sample: np.ndarray,
+    combine: Combine,
+    per_model: np.ndarray | None = None,
+    n: int,
+    note: str = "",
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    level: float = LEVEL,
+) -> Estimate:
+    """A statistic of sample means with an interval over samples and over models.
+
+    ``per_sample`` float64 [1 + groups, K, samples]: K quantities of every sample, from all models first, then
+    without each group of models; ``per_model`` float64 [1 + groups, L]: L further numbers that have no samples.
+    ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means over samples and these numbers to the statistic,
+    elementwise. ``n`` and ``note`` go into the result, ``bounds`` clip the limits.
+
+    The variance is that over samples (delete one) plus that over models (delete a group) minus what both
+    count: the noise that is independent for every (model, sample). A bootstrap over models would not do
+    where the statistic is a maximum over thresholds: repeated models fake separation, and for ε the
+    percentile interval of a perfect method covers half of the time instead of 95 %.
+    Sources: Efron and Stein 1981; Owen 2007 for the two-way decomposition.
+    """
+    rows, _, samples = per_sample.shape
+    extra = np.empty((rows, 0)) if per_model is None else per_model
+    total = per_sample.sum(axis=-1)
+    value = combine(*(total / samples).T, *extra.T)
+    groups = rows - 1
+    over_models = jackknife_variance(value[1:]) if groups >= 2 else np.nan
+    over_samples = shared = 0.0
+    if samples >= 2 and per_sample.shape[1]:
+        without = (total[:, :, None] - per_sample) / (samples - 1)
+        pseudo = samples * value[:, None] - (samples - 1) * combine(*without.swapaxes(0, 1), *extra.T[:, :, None])
+        over_samples = pseudo[0].var(ddof=1) / samples
+        if groups >= 2:
+            shared = (jackknife_variance(pseudo[1:]).mean() - over_models) / (samples - 1)
+    reasons = [note] if note else []
+    if groups < 2:
+        reasons.append("too few models for an interval over models")
+        over_models = 0.0
+        if samples < 2:
+            return Estimate(float(value[0]), np.nan, np.nan, n, "; ".join(reasons))
+    variance = max(over_samples + over_models - max(shared, 0.0), over_samples, over_models)
+    pieces = over_samples**2 / max(samples - 1, 1) + over_models**2 / max(groups - 1, 1)
+    dof = (over_samples + over_models) ** 2 / pieces if pieces > 0 else np.inf
+    half = float(t_quantile(p=(1 + level) / 2, dof=dof) * np.sqrt(variance))
+    low, high = np.clip([value[0] - half, value[0] + half], *bounds)
+    return Estimate(float(value[0]), float(low), float(high), n, "; ".join(reasons))

@@ -1,0 +1,34 @@
+"""KLOM: divergence of a sample's margins over unlearned models from those over retrained ones."""
+
+import numpy as np
+
+BINS = 20
+LEAST = 1e-5  # probability of an empty bin
+
+
+def divergence(
+    *, margin: np.ndarray, reference: np.ndarray, bins: int = BINS, least: float = LEAST
+) -> np.ndarray:  # fmt: skip
+    """KL(reference ‖ models) of each sample's binned margins in nats, float64 [samples], at least 0.
+
+    ``margin`` float [models, samples] and ``reference`` float [others, samples]: logits of the true class against all
+    others (φ). ``bins`` of equal width span both; every bin has at least ``least`` before it is normalised. More models
+    give other values, so numbers compare for as many models only. Source: Georgiev et al., ICLR 2025. Raises ValueError
+    for other samples on either side and for margins that are not finite.
+    """
+    both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
+    if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
+        raise ValueError(f"margins must be [models, samples] of the same samples, not {both[0].shape}, {both[1].shape}")
+    if not all(np.isfinite(x).all() for x in both):
+        raise ValueError("margins are not finite")
+    low = np.minimum(both[0].min(axis=0), both[1].min(axis=0))
+    width = np.maximum(both[0].max(axis=0), both[1].max(axis=0)) - low
+    width = np.where(width > 0, width, 1.0)
+    shares = []
+    for x in both:
+        bin_ = np.minimum(((x - low) / width * bins).astype(np.int64), bins - 1)
+        count = np.stack([(bin_ == k).sum(axis=0) for k in range(bins)])
+        share = np.maximum(count / len(x), least)
+        shares.append(share / share.sum(axis=0))
+    own, other = shares
+    return (other * np.log(other / own)).sum(axis=0)

@@ -1,0 +1,54 @@
+"""Means over models of means over samples, of losses in nats for example."""
+
+import math
+
+import numpy as np
+
+from unlearning_audit.stats import Estimate, crossed, empty
+
+
+def per_model(*, value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+    """The weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
+
+    The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
+    imaginary samples, for no value is the least or the largest. Each model needs a sample of positive weight.
+    """
+    share = weight / weight.sum(axis=1, keepdims=True)
+    mean = (share * value).sum(axis=1, keepdims=True)
+    effective = 1 / (share**2).sum(axis=1, keepdims=True)
+    correction = np.sqrt(effective / np.maximum(effective - 1, 1e-9))
+    return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
+
+
+def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> Estimate:
+    """Mean over models of the mean of ``value`` over their ``rows``; all models count the same.
+
+    ``value`` float64 and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both
+    are repeats of one another). The interval is over samples, the same ones in all models together, and models
+    (`stats.crossed`); ``n`` counts samples. NaN with the reason where no model has two rows.
+    """
+    have = rows.sum(axis=1) > 1
+    if not have.any():
+        return empty(n=0, note="no model has two samples in this role")
+    columns = rows[have].any(axis=0)
+    one = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
+    return of(one, split=split[have], block=block[have], n=int(columns.sum()))
+
+
+def of(
+    one: crossed.PerModel,
+    *,
+    split: np.ndarray,
+    block: np.ndarray,
+    n: int,
+    note: str = "",
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Estimate:
+    """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
+    ``n`` goes into the result."""
+    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    reduced = crossed.combine([one], split=group.ravel())
+    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
+    low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
+    return Estimate(value, low, high, n, crossed.annotated(reading, note))

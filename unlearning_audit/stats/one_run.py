@@ -1,0 +1,228 @@
+"""One-run audit: canaries in pairs, a fair coin says which of a pair is forgotten, an attack guesses it.
+
+A model that is what retraining gives knows nothing of the coins, so the number of right guesses W of r pairs is
+Bin(r, ½) exactly. Pairs whose scores are equal abstain: given which ones they are, the coins of the rest are fair
+still, so r counts the rest and nothing is added by chance. Sources: Steinke, Nasr and Jagielski 2023; in pairs
+Mahloujifar, Melis and Chaudhuri 2024.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from unlearning_audit import stats
+from unlearning_audit.stats import LEVEL, Estimate
+
+ALPHA = 0.05
+STEPS = 60  # bisections of a probability
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """``right`` guesses of ``pairs`` whose scores differ, by the best of ``attacks`` or by one that was chosen
+    elsewhere (1)."""
+
+    right: int
+    pairs: int
+    attacks: int = 1
+
+
+def guess(*, forgotten: np.ndarray, heldout: np.ndarray) -> np.ndarray:
+    """Whether the larger score is that of the forgotten sample: int8 [..., pairs], 1 yes, −1 no, 0 for a tie.
+
+    ``forgotten`` and ``heldout`` float [..., pairs]: scores of the two samples of each pair, without NaN (ValueError).
+    """
+    forgotten, heldout = np.asarray(forgotten, dtype=np.float64), np.asarray(heldout, dtype=np.float64)
+    if forgotten.shape != heldout.shape or not forgotten.size:
+        raise ValueError(f"a pair has two scores, not {forgotten.shape} forgotten and {heldout.shape} heldout ones")
+    if np.isnan(forgotten).any() or np.isnan(heldout).any():
+        raise ValueError("scores of the pairs hold NaN and cannot be compared")
+    return (forgotten > heldout).astype(np.int8) - (forgotten < heldout)
+
+
+def counted(*, guesses: np.ndarray) -> Guesses:
+    """The count of one attack's ``guesses`` int8 [pairs], as `guess` gives them."""
+    return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()))
+
+
+def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
+    """ln Pr[Bin(pairs, chance) ≥ right], exact far beyond what a float holds without the logarithm."""
+    if not 0 <= right <= pairs:
+        raise ValueError(f"{right} right guesses of {pairs} pairs are impossible")
+    if right == 0:
+        return 0.0
+    k = np.arange(right, pairs + 1)
+    choose = special.gammaln(pairs + 1) - special.gammaln(k + 1) - special.gammaln(pairs - k + 1)
+    return float(min(special.logsumexp(choose + special.xlogy(k, chance) + special.xlog1py(pairs - k, -chance)), 0.0))
+
+
+def p_value(*, found: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
+    """p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
+
+    With ε = δ = 0 that of retraining. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤ 1.
+    """
+    if not (epsilon >= 0 and 0 <= delta <= 1):
+        raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
+    exponent = min(epsilon + log_tail(right=found.right, pairs=found.pairs), 0.0)
+    return float(min(found.attacks * (np.exp(exponent) + delta), 1.0))
+
+
+def epsilon_request(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
+    """Lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
+
+    max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). Counts that were added over ``models`` with coins of their own need
+    ε each, so their bound is divided by the number (δ = 0 only). The upper limit is inf: one run bounds from
+    below. Raises ValueError unless 0 ≤ δ < α/attacks, and for δ > 0 with several models.
+    """
+    if not 0 <= delta < alpha / found.attacks or (models > 1 and delta > 0):
+        raise ValueError(f"delta must lie below alpha/attacks = {alpha / found.attacks:g}, and be 0 for several models")
+    bound = np.log(alpha / found.attacks - delta) - log_tail(right=found.right, pairs=found.pairs)
+    bound = max(float(bound) / models, 0.0)
+    return Estimate(bound, bound, np.inf, found.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+
+
+def epsilon_replace(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+    """Lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other; 0 if nothing
+    is shown.
+
+    The largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0 that is the
+    log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most
+    f(W) + 2·r·δ·max_i (f(W − i) − f(W))/i with f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v] (Steinke, Nasr and Jagielski 2023,
+    theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
+    """
+    if not 0 <= found.right <= found.pairs:
+        raise ValueError(f"{found.right} right guesses of {found.pairs} pairs are impossible")
+    if not 0 <= delta <= 1:
+        raise ValueError(f"delta must lie between 0 and 1, not {delta}")
+    level, low = alpha / found.attacks, 0.0
+    if found.right and not delta:
+        low = special.betaincinv(found.right, found.pairs - found.right + 1, level)
+    elif found.right and _likely(found, 0.5, delta) <= level:
+        low, high = 0.5, 1.0
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _likely(found, middle, delta) <= level else (low, middle)
+    bound = max(float(special.logit(low)), 0.0)
+    return Estimate(bound, bound, np.inf, found.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+
+
+def _likely(found: Guesses, chance: float, delta: float) -> float:
+    """At most how likely so many right guesses are under (ε, δ), with ``chance`` = e^ε/(1 + e^ε)."""
+    step = np.arange(1, found.right + 1)
+    tail = special.bdtrc(found.right - 1.0, found.pairs, chance)
+    less = np.where(step < found.right, special.bdtrc(found.right - step - 1.0, found.pairs, chance), 1.0)
+    return float(tail + 2 * found.pairs * delta * ((less - tail) / step).max())
+
+
+def epsilon_record(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+    """Lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, as budgets of DP-SGD are.
+
+    ln((1 + e^ε)/2) of `epsilon_replace`: of two outputs' distributions that both lie within e^ε of a third, the smaller
+    one holds e^−ε of all, so that no more than 1 − e^−ε/2 of guesses can be right. Errors as there.
+    """
+    both = epsilon_replace(found=found, delta=delta, alpha=alpha)
+    bound = float(np.logaddexp(0.0, both.value) - np.log(2))
+    return replace(both, value=bound, low=bound)
+
+
+def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: float = 0.8) -> float:
+    """The least share of right guesses that ``pairs`` find with this ``power``; NaN where no count would do."""
+    least = next(
+        (v for v in range(pairs // 2, pairs + 1) if attacks * np.exp(log_tail(right=v, pairs=pairs)) <= alpha), None
+    )
+    if least is None or not pairs:
+        return float("nan")
+    return float(special.betaincinv(least, pairs - least + 1, power))
+
+
+def e_value(*, found: Guesses) -> float:
+    """Evidence against retraining that may be multiplied over independent audits: of mean ≤ 1 where nothing is left.
+
+    The likelihood ratio of shares between ½ and 1, all alike, against ½; over ``attacks`` their mean at least. At or
+    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021).
+    """
+    right, wrong = found.right, found.pairs - found.right
+    tail = special.betaincc(right + 1.0, wrong + 1.0, 0.5)
+    log = special.betaln(right + 1.0, wrong + 1.0) + np.log(max(tail, 1e-300)) + (found.pairs + 1) * np.log(2)
+    return float(np.exp(log) / found.attacks)
+
+
+def right_share(*, found: Guesses, level: float = LEVEL) -> Estimate:
+    """Share of right guesses with its exact interval (½: no trace); over several attacks that of Bonferroni."""
+    if not found.pairs:
+        return stats.empty(n=0, note="no pair has different scores")
+    return stats.clopper_pearson(successes=found.right, n=found.pairs, level=1 - (1 - level) / found.attacks)
+
+
+def best_of(*, guesses: np.ndarray, two_sided: bool = False) -> tuple[int, Guesses]:
+    """The attack with the least p-value, and its count to be corrected for all of them (Bonferroni).
+
+    ``guesses`` int8 [attacks, pairs] as `guess` gives them; attacks that abstain on other pairs are compared by their
+    p-values. ``two_sided``: each attack may also be turned round (forgotten samples look less
+    familiar) and counts as two; the number of attack k turned round is ~k.
+    """
+    own = [counted(guesses=one) for one in guesses]
+    every = own + [Guesses(one.pairs - one.right, one.pairs) for one in own] * two_sided
+    best = int(np.argmin([log_tail(right=one.right, pairs=one.pairs) for one in every]))
+    name = best if best < len(own) else ~(best - len(own))
+    return name, replace(every[best], attacks=len(every))
+
+
+def chosen_on_half(*, guesses: np.ndarray, rng: np.random.Generator, two_sided: bool = True) -> tuple[int, Guesses]:
+    """The attack, and its direction, that is best on a random half of the pairs, counted on the other half.
+
+    Arguments and the number of the attack as ``best_of``. No correction is needed: the coins of the other half had no
+    say. Raises ValueError below two pairs.
+    """
+    pairs = guesses.shape[1]
+    if pairs < 2:
+        raise ValueError("an attack chosen on half of the pairs needs two of them")
+    learn = _half(pairs, rng)
+    chosen, _ = best_of(guesses=guesses[:, learn], two_sided=two_sided)
+    rest = guesses[chosen if chosen >= 0 else ~chosen, ~learn]
+    return chosen, counted(guesses=rest if chosen >= 0 else -rest)
+
+
+def likelihood_ratio(*, forgotten: np.ndarray, heldout: np.ndarray, rng: np.random.Generator) -> Guesses:
+    """Guesses by the likelihood ratio that a random half of the pairs teaches, counted on the other half.
+
+    ``forgotten`` and ``heldout`` float64 [features, pairs]: scores of one or more attacks. Forgotten and held-out
+    samples of the first half give a Gaussian each per feature (quadratic discriminant, features taken as
+    independent), so that a shift to either side or another spread is found. Raises ValueError below four pairs and as
+    ``guess``.
+    """
+    forgotten, heldout = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (forgotten, heldout))
+    pairs = forgotten.shape[1]
+    if pairs < 4:
+        raise ValueError(f"a likelihood ratio learned from half of the pairs needs four of them, not {pairs}")
+    learn = _half(pairs, rng)
+    sides = [(x[:, learn].mean(axis=1), x[:, learn].std(axis=1, ddof=1)) for x in (forgotten, heldout)]
+    least = 1e-6 * np.maximum(np.abs(np.concatenate([forgotten, heldout], axis=1)).max(axis=1), 1e-300)
+
+    def ratio(x: np.ndarray) -> np.ndarray:
+        logs = []
+        for mean, spread in sides:
+            spread = np.maximum(spread, least)[:, None]
+            logs.append(-0.5 * ((x - mean[:, None]) / spread) ** 2 - np.log(spread))
+        return (logs[0] - logs[1]).sum(axis=0)
+
+    tested = ~learn
+    return counted(guesses=guess(forgotten=ratio(forgotten[:, tested]), heldout=ratio(heldout[:, tested])))
+
+
+def pooled(*, found: list[Guesses]) -> Guesses:
+    """Counts of several models added, for models whose coins were drawn independently.
+
+    Models that share coins (repeats of one split) count once: average their scores of each sample before they are
+    guessed by. Raises ValueError where a count was corrected for several attacks.
+    """
+    if not found or any(one.attacks != 1 for one in found):
+        raise ValueError("counts add up for one attack that is the same on all models")
+    return Guesses(sum(one.right for one in found), sum(one.pairs for one in found))
+
+
+def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
+    learn = np.zeros(pairs, dtype=bool)
+    learn[rng.permutation(pairs)[: pairs // 2]] = True
+    return learn

@@ -1,0 +1,274 @@
+"""Differences between methods read from the same pairs, models and samples, so that what methods share cancels.
+
+A number is a mean over independent units (pairs of splits, blocks, groups of models), in each over splits and over
+models that repeat a split, and over samples that units may share. Its error has three sources, and each is measured:
+
+* samples: A = Σ_i (Σ_m influence of sample i on model m)², everything that other samples would change;
+* models: M from models that repeat a split, of which A knows the part N that is noise of (model, sample);
+* units: B from the values of units, of which A knows C − S; S is the variance that units share through common samples.
+
+Under the null hypothesis that a method *is* retraining (or is the other method), units cannot differ but by their
+samples and models, so `Distances.p_values` rests on A, M and N and has many degrees of freedom. How far a method is
+from retraining may differ from unit to unit, so its interval has h² = t_A²·S + t_B²·B as well: a sum of squared
+half-widths holds its level for every ratio of the variances (Banerjee 1960, Sankhyā 22), however few the units, where
+Satterthwaite's approximation may cover .87 with two units and .92 with three. It is never narrower than samples and
+models alone make it. Sources of the two-way decomposition: Owen 2007; Cameron, Gelbach and Miller 2011.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import LEVEL, Estimate, crossed
+
+ONE_UNIT = "one pair or block: the interval does not cover how others differ"
+STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one kind of replicates says of the covariance of K numbers: ``between`` float64 [K, K], the covariance of
+    their means over replicates if these were all that varies; ``shared`` [K, K], what samples add to it because
+    replicates have them in common; ``dof`` of ``between`` (0: nothing is known)."""
+
+    between: np.ndarray
+    shared: np.ndarray
+    dof: int
+
+    def of(self, matrix: np.ndarray) -> "Layer":
+        """The same for the linear combinations ``matrix`` float64 [C, K]."""
+        return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof)
+
+    @property
+    def variances(self) -> tuple[np.ndarray, np.ndarray]:
+        """The diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
+        return tuple(np.maximum(np.diag(x), 0.0) for x in (self.between, self.shared))
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many ``units``; on average ``splits`` in a unit and ``models`` in a split; distinct ``samples`` (0: none)."""
+
+    units: int
+    splits: float
+    models: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What half-widths of K numbers are computed from: ``sampled`` float64 [K], the variance over samples, with its
+    degrees of freedom ``dof`` [K]; ``layers``, of models and of units (``dof``, ``between`` [K], ``shared`` [K])."""
+
+    sampled: np.ndarray
+    dof: np.ndarray
+    layers: tuple[tuple[int, np.ndarray, np.ndarray], ...]
+
+    def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
+        """Squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
+        of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
+        square = of_samples * self.sampled
+        for dof, between, shared in self.layers[: 1 + units]:
+            if dof:
+                square = np.maximum(square, of_samples * shared + stats.t_quantile(p=tail, dof=dof) ** 2 * between)
+        return square
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The share of a standard deviation between models that is no noise of samples, float64 [K]."""
+        _, between, shared = self.layers[0]
+        noise = np.maximum(self.sampled - shared, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sqrt(np.where(between > noise, 1 - noise / between, 0.0))
+
+
+@dataclass(frozen=True)
+class Distances:
+    """K numbers read together: ``value`` float64 [K], ``influence`` float64 [K, samples] on the means over units,
+    imaginary samples included; ``models`` and ``units``, the layers above samples; ``design``, what they rest on."""
+
+    value: np.ndarray
+    influence: np.ndarray
+    models: Layer
+    units: Layer
+    design: "Design"
+
+    def of(self, matrix: np.ndarray) -> "Distances":
+        """Linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
+        matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        return Distances(
+            matrix @ self.value, matrix @ self.influence, self.models.of(matrix), self.units.of(matrix),
+            self.design,
+        )  # fmt: skip
+
+    def of_samples(self) -> "Distances":
+        """The same numbers if samples are all that varies: given the models, over draws of who is on which side."""
+        nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
+        return Distances(**{**vars(self), "models": nothing, "units": nothing})
+
+    def minus(self, constant: float | np.ndarray) -> "Distances":
+        """The numbers less a known ``constant`` (what theory says of retraining), a number or float64 [K]."""
+        return Distances(**{**vars(self), "value": self.value - constant})
+
+    @property
+    def sampled(self) -> np.ndarray:
+        """A, the variance over samples alone: float64 [K]."""
+        return (self.influence**2).sum(axis=1)
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard errors over samples, models and units, float64 [K]."""
+        variance = self.sampled
+        for layer in (self.models, self.units):
+            between, shared = layer.variances
+            variance = np.maximum(variance, between + shared)
+        return np.sqrt(variance)
+
+    def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> np.ndarray:
+        """Half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
+
+        ``units`` False: under the hypothesis that units differ by their samples and models only.
+        """
+        return np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
+
+    @property
+    def spread(self) -> Spread:
+        """What the half-widths are computed from."""
+        dof = np.minimum(stats.squares_dof(self.influence), 1e9)
+        layers = tuple((layer.dof, *layer.variances) for layer in (self.models, self.units))
+        return Spread(self.sampled, dof, layers)
+
+    def p_values(self, *, units: bool = False) -> np.ndarray:
+        """Two-sided p-values of 0, float64 [K]: the level at which the interval stops holding 0, at least 1e-15.
+
+        By default of the hypothesis that the method is retraining (module docstring); ``units`` True: that only
+        its mean distance is 0.
+        """
+        low, high = np.full(len(self.value), np.log(0.5e-15)), np.full(len(self.value), np.log(0.5))
+        square, spread = self.value**2, self.spread
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            outside = spread.squares(np.exp(middle), units=units) < square
+            low, high = np.where(outside, low, middle), np.where(outside, middle, high)
+        return np.where(square > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
+
+    def estimates(self, *, level: float = LEVEL, units: bool = True, note: str = "") -> list[Estimate]:
+        """Each number with its interval at ``level``; ``n`` counts samples."""
+        half = self.half_widths(level=level, units=units)
+        note, n = "; ".join(filter(None, (note, self.note))), self.design.samples
+        return [Estimate(*map(float, (v, v - h, v + h)), n, note) for v, h in zip(self.value, half, strict=True)]
+
+    @property
+    def note(self) -> str:
+        """What the intervals cannot cover."""
+        return ONE_UNIT * (self.design.units == 1) if self.models.dof else crossed.ONE_MODEL
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Correlation of the errors of the K numbers over samples and models, float64 [K, K], 1 on the diagonal.
+
+        Units are left out: a few of them say little of how K numbers go together.
+        """
+        total = self.influence @ self.influence.T
+        if self.models.dof:
+            total = total + self.models.between * np.outer(*[self.spread.kept] * 2)
+        scale = np.sqrt(np.diag(total))
+        correlation = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
+        np.fill_diagonal(correlation, 1.0)
+        return correlation
+
+
+def distances(
+    *,
+    value: np.ndarray,
+    influence: np.ndarray,
+    unit: np.ndarray,
+    split: np.ndarray | None = None,
+    imagined: np.ndarray | None = None,
+) -> Distances:
+    """Means over units of K numbers per model, with all that their joint error rests on.
+
+    ``value`` float64 [K, models]; ``influence`` float64 [K, models, samples]: how each sample moves it (a sample's
+    deviation over the number of samples, 0 where the model was not asked; no columns for numbers without
+    samples). Models of different methods on one place must share unit, split and, where it matters, the
+    original. ``unit`` int [models]: models of different units share nothing but samples; ``split`` int [models]:
+    models of one unit and one split repeat each other (None: of one unit). Units count the same, in a unit its
+    splits, in a split its models. ``imagined`` float64 [K, models, k]: influence of imaginary samples
+    (``stats.mean_influence``), so that no variance is 0 by chance, averaged as in ``crossed.read``. A difference
+    between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes that differ and numbers that are
+    not finite.
+    """
+    value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
+    _check(value, influence, unit, split)
+    _, unit = np.unique(unit, return_inverse=True)
+    split = np.zeros_like(unit) if split is None else np.asarray(split)
+    keys, group = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
+    group, of_unit = group.ravel(), keys[0]
+    repeats, splits = np.bincount(group), np.bincount(of_unit)
+    average = (group == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
+    join = (of_unit == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
+    by_split = value @ average.T, average @ influence
+    by_unit = by_split[0] @ join.T, join @ by_split[1]
+    moved = by_unit[1].mean(axis=1)
+    share = (1 / (len(splits) * splits))[of_unit]
+    if imagined is not None:
+        alone = (influence**2).sum(axis=2) @ average.T @ share**2
+        some = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
+        some = crossed.averaged(some, moved, alone=alone)
+        moved = np.concatenate([moved, some.reshape(len(value), -1)], axis=1)
+    sampled, met = moved @ moved.T, (influence != 0).any(axis=(0, 1))
+    if (repeats > 1).any():
+        scale = (share**2 / repeats).sum() / (repeats - 1).sum()
+        off, own = value - by_split[0][:, group], influence - by_split[1][:, group]
+        noise = products(own) * scale
+        models = Layer(off @ off.T * scale, sampled - noise, int((repeats - 1).sum()))
+    else:
+        models = independent(*by_split, sampled)
+    return Distances(
+        value=by_unit[0].mean(axis=1),
+        influence=moved,
+        models=models,
+        units=independent(*by_unit, sampled),
+        design=Design(len(splits), float(splits.mean()), float(repeats.mean()), int(met.sum())),
+    )
+
+
+def of_statistics(
+    *, statistics: Sequence[crossed.PerModel], unit: np.ndarray, split: np.ndarray | None = None
+) -> Distances:
+    """`distances` of advantages, AUCs or rates, each a ``crossed.PerModel`` of all models."""
+    value, influence, imagined = (np.stack([getattr(p, name) for p in statistics]) for name in vars(statistics[0]))
+    return distances(value=value, influence=influence, imagined=imagined, unit=unit, split=split)
+
+
+def independent(value: np.ndarray, influence: np.ndarray, sampled: np.ndarray) -> Layer:
+    """The layer of replicates that share samples at most: ``value`` [K, replicates], ``influence`` [K, …, samples]."""
+    count = value.shape[1]
+    if count < 2:
+        return Layer(np.zeros_like(sampled), sampled, 0)
+    off = value - value.mean(axis=1, keepdims=True)
+    summed = influence.sum(axis=1)
+    # Σ over two different replicates of what one sample does to both, from the sums of squares; over count² of them
+    # the variance that they share, which count·(count − 1) terms estimate
+    together = summed @ summed.T - products(influence)
+    return Layer(off @ off.T / (count * (count - 1)), together / (count * (count - 1)), count - 1)
+
+
+def products(influence: np.ndarray) -> np.ndarray:
+    """Σ over replicates and samples of the products of two numbers' influences [K, replicates, samples]: [K, K]."""
+    flat = influence.reshape(len(influence), -1)
+    return flat @ flat.T
+
+
+def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:
+    models = value.shape[-1]
+    if value.ndim != 2 or influence.ndim != 3 or influence.shape[:2] != value.shape:
+        raise ValueError(
+            f"value must be [K, models] and influence [K, models, samples]; got {value.shape}, {influence.shape}"
+        )
+    if np.shape(unit) != (models,) or (split is not None and np.shape(split) != (models,)):
+        raise ValueError(f"unit and split must say for each of {models} models where it belongs")
+    if not (np.isfinite(value).all() and np.isfinite(influence).all()):
+        raise ValueError("values or influences are not finite: leave such methods out and say so")

@@ -1,0 +1,42 @@
+"""Which ranks a method may have, for all methods at once, from comparisons of every two of them."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import LEVEL, gaps, simultaneous
+from unlearning_audit.stats.paired import Distances
+
+
+def rank_sets(
+    *,
+    distances: Distances,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    units: bool = True,
+    draws: int = simultaneous.DRAWS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Best and worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest number.
+
+    ``distances`` of the methods' numbers, larger is better, read from the same units, models and samples. With
+    probability ``level`` every method's true rank (1 + how many are truly better) lies in its set. All J·(J − 1)
+    one-sided comparisons are tested at once in steps: what is proven leaves the family and lowers the critical value
+    of the rest (Romano and Wolf 2005; Mogstad, Romano, Shaikh and Wilhelm 2024). ``units`` as in
+    ``Distances.half_widths``. Raises ValueError below two methods.
+    """
+    methods = len(distances.value)
+    if methods < 2:
+        raise ValueError("ranks need two methods at least")
+    pairs = gaps.between(distances)
+    drawn = pairs.draw(rng=rng, draws=draws)
+    left = np.ones((2, len(pairs.value)), dtype=bool)
+    while left.any():
+        bonferroni = -stats.normal_quantile((1 - level) / left.sum())
+        critical = min(np.quantile(drawn.largest(left), level), bonferroni)
+        larger = left & pairs.beyond(critical, units=units)
+        if not larger.any():
+            break
+        left &= ~larger
+    up, down = ~left
+    better = np.concatenate([pairs.first[up], pairs.second[down]])
+    worse = np.concatenate([pairs.second[up], pairs.first[down]])
+    return 1 + np.bincount(worse, minlength=methods), methods - np.bincount(better, minlength=methods)

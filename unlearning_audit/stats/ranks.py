@@ -1,0 +1,53 @@
+"""Rank correlations with intervals."""
+
+import numpy as np
+
+from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
+from unlearning_audit.stats.intervals import normal_quantile
+
+
+def spearman(*, x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Spearman's rank correlation (ties get mean ranks) with the interval of Bonett and Wright (2000).
+
+    ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 4.
+    """
+    x, y = _mean_ranks(x), _mean_ranks(y)
+    n = len(x)
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    if scale == 0:
+        return empty(n=n, note="a rank correlation needs two lists that vary")
+    value = float(np.clip(x @ y / scale, -1, 1))
+    return _fisher(value, n, (1 + value**2 / 2) / (n - 3) if n > 3 else np.nan, level)
+
+
+def kendall(*, x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Kendall's τ-b with the interval of Fieller et al. (1957). O(n²), meant for short rankings.
+
+    ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 5.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    n = len(x)
+    above = np.triu_indices(n, 1)
+    a = np.sign(x[:, None] - x[None, :])[above]
+    b = np.sign(y[:, None] - y[None, :])[above]
+    scale = np.sqrt((a @ a) * (b @ b))
+    if scale == 0:
+        return empty(n=n, note="a rank correlation needs two lists that vary")
+    value = float(np.clip(a @ b / scale, -1, 1))
+    return _fisher(value, n, 0.437 / (n - 4) if n > 4 else np.nan, level)
+
+
+def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
+    """Interval of a correlation, symmetric in artanh; a perfect one keeps only its own end."""
+    if np.isnan(variance):
+        return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
+    half = normal_quantile((1 + level) / 2) * np.sqrt(variance)
+    bounded = np.clip(value, -1 + 1e-15, 1 - 1e-15)
+    low, high = np.tanh(np.arctanh(bounded) + np.array([-half, half]))
+    return Estimate(value, float(min(low, value)), float(max(high, value)), n)
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    _, group, count = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[group]

@@ -1,0 +1,58 @@
+"""Rates of hits (right predictions, or one kind of error) over models and samples."""
+
+import functools
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import crossed
+
+NEVER = -1  # the prediction of a model that gave no number
+
+
+def predicted(logits: np.ndarray) -> np.ndarray:
+    """Class with the largest logit, int64 [models, samples]; the first of equals, −1 where a logit is NaN."""
+    return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
+
+
+def per_model(labels: np.ndarray, shape: tuple[int, int], name: str) -> np.ndarray:
+    """Labels [samples] or [models, samples] as [models, samples]. Raises ValueError for any other shape."""
+    if labels.shape not in (shape, shape[1:]):
+        raise ValueError(f"{name} must be [samples] or [models, samples] = {shape}, not {labels.shape}")
+    return np.broadcast_to(labels, shape)
+
+
+def rate(*, hit: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
+    """Mean over models of the share of their ``rows`` that are a ``hit``; all models count the same.
+
+    ``hit`` and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both are
+    repeats of one another). The interval is over samples and models (``_crossed``); ``n`` counts samples. NaN
+    with the reason when no model has rows; models without any are left out and counted in the note.
+    """
+    return _mean([hit], rows, split, block, low=0.0)
+
+
+def gap(*, of: np.ndarray, to: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
+    """`rate` of the hits ``of`` minus that of the hits ``to``, two populations of models on the same ``rows``.
+
+    ``of`` and ``to`` bool [models, samples]. A sample counts once, in both populations together; models differ as
+    pairs, the i-th of each, which share a split. In [−1, 1].
+    """
+    return _mean([of, to], rows, split, block, low=-1.0)
+
+
+def _mean(hits: list[np.ndarray], rows, split, block, *, low: float) -> stats.Estimate:
+    """The rate of the first hits, less that of the second if there are two; at least ``low``."""
+    have = rows.any(axis=1)
+    if not have.any():
+        return stats.empty(n=0, note="no model has samples in this role")
+    columns = rows.any(axis=0)
+    weight = rows[np.ix_(have, columns)].astype(np.float64)
+    parts = [crossed.per_model(value=hit[np.ix_(have, columns)].astype(np.float64), weight=weight) for hit in hits]
+    part = functools.reduce(crossed.difference, parts)
+    _, group = np.unique(np.stack([block, split])[:, have], axis=1, return_inverse=True)
+    reduced = crossed.combine([part], split=group.ravel())
+    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    missing = "" if have.all() else f"{int((~have).sum())} of {len(have)} models have no samples in this role"
+    (found,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
+    return found

@@ -1,0 +1,51 @@
+"""Share closed: how much of what doing nothing leaves a method removes, ρ = 1 − distance(method)/distance(none)."""
+
+import numpy as np
+
+from unlearning_audit.stats import LEVEL, Estimate, empty
+from unlearning_audit.stats.paired import Distances
+
+GRID = 48  # directions between no and all of the other distance, on each side
+STEPS = 30  # bisections between two of them
+
+UNDEFINED = "doing nothing is not distinguishable from retraining, so there is no share to close"
+UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave nothing"
+
+
+def share_closed(*, distances: Distances, level: float = LEVEL, significant: bool | None = None) -> Estimate:
+    """ρ with an interval after Fieller (1954): the λ for which distance(method) = λ·distance(none) is not rejected.
+
+    ``distances`` of two numbers, the method's and that of none, in this order; negative: further away than none. NaN
+    with the reason where none is not ``significant``; None: where its own interval holds 0 or lies on the far side.
+    Given, it says that both are sizes, at least 0, so that ρ is at most 1. Where none is significant and its interval
+    holds 0, no λ is excluded on one side: limits are NaN, with the reason. Raises ValueError unless there are two
+    numbers.
+    """
+    if distances.value.shape != (2,):
+        raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
+    method, none = distances.value
+    n = distances.design.samples
+    above = bool(none - distances.half_widths(level=level)[1] > 0)
+    if not (above if significant is None else significant) or not none > 0:
+        return empty(n=n, note=UNDEFINED)
+    value, most = float(1 - method / none), 1.0 if significant is not None else np.inf
+    if not above:
+        note = "; ".join(filter(None, (distances.note, UNBOUNDED)))
+        return Estimate(value, np.nan, np.nan, n, note)
+
+    def outside(angle: np.ndarray) -> np.ndarray:
+        """Whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
+        rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
+        return np.abs(rows.value) > rows.half_widths(level=level)
+
+    centre = np.arctan2(method, none)
+    limits = []
+    for end in (-np.pi / 2, np.pi / 2):
+        steps = np.linspace(centre, end, GRID + 1)[1:]
+        first = int(np.argmax(outside(steps)))  # the last step is the test of none itself, which is significant
+        out, inside = steps[first], steps[first - 1] if first else centre
+        for _ in range(STEPS):
+            middle = (out + inside) / 2
+            out, inside = (middle, inside) if outside(np.array([middle]))[0] else (out, middle)
+        limits.append(float(np.tan(inside)))
+    return Estimate(value, 1 - limits[1], min(1 - limits[0], most), n, distances.note)

@@ -1,0 +1,143 @@
+"""Accuracy, AUC and TPR at small FPR of a test on many targets and samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import crossed, separation
+
+
+@dataclass(frozen=True)
+class Question:
+    """One test on all targets: ``score`` float64, a log-likelihood ratio or log-odds (above 0 says positive), with
+    ``positive`` and ``negative`` bool, all [targets, samples]; ``missing``: why it could not be run."""
+
+    score: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+    missing: str = ""
+
+
+def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
+    """``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test: means over targets, or NaN with the reason.
+
+    Targets that lack a side are left out. An FPR that one target cannot resolve but all together can is read
+    with one threshold for all of them.
+    """
+    sides = _sides(test)
+    n = _count(test)
+    if isinstance(sides, str):
+        nothing = stats.empty(n=n, note=sides)
+        return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
+    score, positive, negative = sides
+    statistics = [
+        balanced_accuracy(score > 0, positive, negative),
+        separation.auc(score=score, positive=positive, negative=negative),
+    ]
+    tpr = {tpr_name(level): mean_tpr(score, positive, negative, fpr=level, n=n) for level in fpr}
+    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n), strict=True)), **tpr}
+
+
+def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
+    """The TPR of a test at each FPR, as `readings` has it."""
+    sides = _sides(test)
+    if isinstance(sides, str):
+        return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
+    return {level: mean_tpr(*sides, fpr=level, n=_count(test)) for level in fpr}
+
+
+def _count(test: Question) -> int:
+    return int((test.positive | test.negative).any(axis=0).sum())
+
+
+def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray] | str:
+    """Score, positive and negative, float64 [targets with both sides, samples]; why there are none."""
+    usable = test.positive.any(axis=1) & test.negative.any(axis=1)
+    if test.missing or not usable.any():
+        return test.missing or "no target has samples on both sides"
+    positive, negative = (side[usable].astype(np.float64) for side in (test.positive, test.negative))
+    return test.score[usable], positive, negative
+
+
+def tpr_name(fpr: float) -> str:
+    """``tpr_at_1pct_fpr`` for 0.01."""
+    return f"tpr_at_{100 * fpr:g}pct_fpr"
+
+
+def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats.Estimate]:
+    """Means over models of statistics of [models, samples], with intervals over samples and over models."""
+    models = len(statistics[0].value)
+    reading = crossed.read(crossed.combine(statistics, split=np.arange(models)), share=np.full(models, 1 / models))
+    return crossed.estimates(reading, n=n)
+
+
+def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
+    """½(TPR + TNR) of each model; on equal sides the share of right answers.
+
+    ``said`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
+    """
+    advantage = crossed.difference(
+        crossed.per_model(value=said.astype(np.float64), weight=positive),
+        crossed.per_model(value=said.astype(np.float64), weight=negative),
+    )
+    return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
+
+
+def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
+    """Mean over models of the TPR at ``fpr``, as `tpr_at` reads it; models are repeats of one another.
+
+    Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
+    """
+    found = tpr_at(score, positive, negative, fpr=fpr)
+    return stats.empty(n=n, note=found) if isinstance(found, str) else found.told(over_models([found.part], n=n)[0])
+
+
+#: From here on a note says how much too high a TPR reads.
+OPTIMISM = 0.005
+
+
+@dataclass(frozen=True)
+class Tpr:
+    """The TPR of each model as a ``part``, how much too high their mean reads (``optimism``), and how it was read."""
+
+    part: crossed.PerModel
+    optimism: float
+    note: str
+
+    def told(self, mean: stats.Estimate) -> stats.Estimate:
+        """The ``mean`` of the part with the note, its lower limit less the optimism."""
+        note = "; ".join(filter(None, (mean.note, self.note)))
+        return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
+
+
+def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float) -> Tpr | str:
+    """The TPR of each model at ``fpr``; with one threshold for all models where one alone cannot resolve it, and the
+    reason where all together cannot. Arguments as ``balanced_accuracy``, ``score`` float64 without NaN.
+
+    With one threshold a model's number is its own TPR less what its own rate of false alarms, beyond ``fpr``, has
+    added to it, so that numbers of models vary as their pooled TPR does.
+    """
+    sides = {"score": score, "positive": positive, "negative": negative}
+    fewest = separation.effective_count(negative).min()
+    if not stats.unresolved(negatives=fewest, fpr=fpr):
+        part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
+        return Tpr(part, float(optimism.mean()), _high(optimism.mean(), fewest))
+    every = float(separation.effective_count(negative.ravel()))
+    if reason := stats.unresolved(negatives=every, fpr=fpr):
+        return reason
+    models = len(score)
+    whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
+    influence = models * whole.influence.reshape(score.shape)
+    imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
+    own = influence.sum(axis=1)
+    part = crossed.PerModel(whole.value + own - own.mean(), influence, imagined)
+    note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
+    return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, every)))))
+
+
+def _high(optimism: float, negatives: float) -> str:
+    if optimism < OPTIMISM:
+        return ""
+    return f"reads about {optimism:.3f} high, because {negatives:.0f} negatives set the threshold"

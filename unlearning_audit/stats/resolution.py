@@ -1,0 +1,199 @@
+"""What a study can tell, and what a larger one could: variance components, half-widths, least detectable distances.
+
+se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units), m models per split and n samples, where the noise of
+a sample in one pair or one model, which falls with n too, is kept apart: σ²_pair = pair + pair_noise/n and
+σ²_model = model + model_noise/n.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import LEVEL
+from unlearning_audit.stats.paired import Design, Distances
+
+POWER = 0.8
+POINTS = 64  # quantiles by which the chance in a variance is averaged over
+MOST = 4096  # times today's count, beyond which more of it decides nothing
+
+PAIRS, MODELS, SAMPLES = WHAT = ("pairs", "models", "samples")
+
+
+@dataclass(frozen=True)
+class Components:
+    """Variance components of one number, each for a single pair, model or sample; at least 0.
+
+    ``design`` is that of the study that shows them; ``splits`` of a unit stay as they are. ``events``: degrees of
+    freedom of the variance over samples, which grow with their number. With one unit ``pair`` is 0 because nothing
+    shows it. ``of_samples``: the half-width is of what varies with the samples alone, as in
+    ``Distances.of_samples``.
+    """
+
+    pair: float
+    pair_noise: float
+    model: float
+    model_noise: float
+    sample: float
+    design: Design
+    events: float
+    of_samples: bool = False
+
+
+def components(*, distances: Distances) -> list[Components]:
+    """The components of each of the K numbers of ``distances``."""
+    design = distances.design
+    p, m, n = design.units, design.models, max(design.samples, 1)
+    sampled = distances.sampled
+    between_models, under_models = distances.models.variances
+    between_units, under_units = distances.units.variances
+    known = np.maximum(sampled - under_units, 0.0) if distances.units.dof else np.zeros(len(sampled))
+    noise = np.zeros(len(sampled))
+    if design.models > 1:
+        noise = np.maximum(sampled - under_models, 0.0)
+    model = np.maximum(between_models - noise, 0.0) if design.models > 1 else np.zeros(len(sampled))
+    pair = np.maximum(between_units - known - model, 0.0) if distances.units.dof else np.zeros(len(sampled))
+    crossed = np.maximum(known - noise, 0.0)
+    sample = np.maximum(sampled - crossed - noise, 0.0)
+    events = np.minimum(stats.squares_dof(distances.influence), 1e9)
+    return [
+        Components(*map(float, some), design, float(dof))
+        for *some, dof in zip(
+            pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events, strict=True
+        )
+    ]
+
+
+def planned(design: Design, *, what: str, times: float) -> Design:
+    """A design with ``times`` as many ``what`` (of ``WHAT``), rounded to whole ones."""
+    field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[what]
+    return replace(design, **{field: round(getattr(design, field) * times)})
+
+
+def error(*, of: Components, design: Design) -> float:
+    """Standard error that a study of this ``design`` would have."""
+    terms = _terms(of, design)
+    return float(np.sqrt(terms.sample + terms.crossed + terms.noise + terms.model + terms.pair))
+
+
+def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
+    """Half-width that the interval of ``paired.Distances`` would have on average in a study of this ``design``.
+
+    Its variances over models and units are estimates with few degrees of freedom, so their distribution is averaged
+    over.
+    """
+    terms = _terms(of, design)
+    tail = (1 - level) / 2
+    sampled = terms.sample + terms.crossed + terms.noise
+    dof = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
+    of_samples = stats.t_quantile(p=tail, dof=dof) ** 2
+    if of.of_samples:
+        return float(np.sqrt(of_samples * sampled))
+    square = np.full((POINTS, POINTS), of_samples * sampled)
+    splits = design.units * design.splits
+    repeats = splits * (design.models - 1)
+    between, under = terms.noise + terms.model, sampled - terms.noise
+    if repeats <= 0:
+        repeats, under = splits - 1, terms.sample
+        between = sampled - terms.sample + terms.model + terms.pair
+    if repeats > 0:
+        of_models = stats.t_quantile(p=tail, dof=repeats) ** 2 * _chances(repeats)[:, None]
+        square = np.maximum(square, of_samples * under + of_models * between)
+    if units and design.units > 1:
+        between = terms.crossed + terms.noise + terms.model + terms.pair
+        of_units = stats.t_quantile(p=tail, dof=design.units - 1) ** 2 * _chances(design.units - 1)
+        square = np.maximum(square, of_samples * terms.sample + of_units * between)
+    return float(np.sqrt(square).mean())
+
+
+def least_distance(
+    *, of: Components, design: Design, level: float = LEVEL, power: float = POWER, chance: Components | None = None
+) -> float:
+    """The distance from retraining that would be found at ``level`` with this ``power``; ``chance``: what it would vary
+    by if it were 0 (None: by as much as it does)."""
+    bar = half_width(of=chance or of, design=design, level=level, units=False)
+    return bar + float(stats.normal_quantile(power)) * error(of=of, design=design)
+
+
+def room_needed(*, of: Components, design: Design, level: float = LEVEL, power: float = POWER) -> float:
+    """How far inside its margin a distance must lie to be shown equivalent: two one-sided tests at 1 − ``level``.
+
+    With a distance of 0 both sides may fail, so half of the missing power is left to each; half of it is left to one
+    where the distance is not 0, too, which errs to the safe side.
+    """
+    bar = half_width(of=of, design=design, level=2 * level - 1)
+    return bar + float(stats.normal_quantile((1 + power) / 2)) * error(of=of, design=design)
+
+
+def decides(
+    *,
+    of: Components,
+    design: Design,
+    distance: float,
+    margin: tuple[float, float],
+    level: float = LEVEL,
+    power: float = POWER,
+    chance: Components | None = None,
+) -> str:
+    """How a study of this ``design`` would decide, were ``distance`` the truth: "distinguishable", "equivalent", or "";
+    ``chance`` as in `least_distance`."""
+    if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
+        return "distinguishable"
+    room = min(margin[1] - distance, distance - margin[0])
+    return "equivalent" if room >= room_needed(of=of, design=design, level=level, power=power) else ""
+
+
+def least(
+    *,
+    of: Components,
+    what: str,
+    distance: float,
+    margin: tuple[float, float],
+    level: float = LEVEL,
+    power: float = POWER,
+) -> tuple[int, str] | None:
+    """The least number of ``what`` ("pairs", "models", "samples") that would decide, all else as it is, and how.
+
+    ``distance``, what is taken for the truth: the estimate of an inconclusive method. None where not even ``MOST``
+    times today's number would, as when other sources of error or the distance itself stand in the way.
+    """
+    today = {PAIRS: of.design.units, MODELS: of.design.models, SAMPLES: of.design.samples}[what]
+    if not today:
+        return None
+
+    def how(count: int) -> str:
+        design = planned(of.design, what=what, times=count / today)
+        return decides(of=of, design=design, distance=distance, margin=margin, level=level, power=power)
+
+    low = high = round(today)
+    while not how(high):
+        low, high = high, 2 * high
+        if high > MOST * today:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if how(middle) else (middle, high)
+    return (low, how(low)) if how(low) else (high, how(high))
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Parts of a squared error under one design."""
+
+    sample: float
+    crossed: float
+    noise: float
+    model: float
+    pair: float
+
+
+def _terms(of: Components, design: Design) -> _Terms:
+    p, m, n = design.units, design.models, max(design.samples, 1)
+    return _Terms(of.sample / n, of.pair_noise / (p * n), of.model_noise / (p * m * n), of.model / (p * m), of.pair / p)
+
+
+def _chances(dof: float) -> np.ndarray:
+    """χ²/dof at equally likely quantiles, float64 [POINTS]."""
+    from scipy.special import gammaincinv
+
+    return 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof

@@ -1,0 +1,95 @@
+"""How well scores tell two sides apart: AUC, the cut at a small FPR, the best threshold."""
+
+import numpy as np
+
+from unlearning_audit.stats.estimates import LEVEL, Estimate
+from unlearning_audit.stats.intervals import mean_influence, squares_dof, t_quantile
+
+
+def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Share of the other side that each row beats, ties half, float64 [n]: its placement value.
+
+    For a positive the share of negatives with a lower score, for a negative the share of positives with a
+    higher one; both average to the AUC. Inputs and errors as ``auc``. Source: DeLong et al. 1988.
+    """
+    score, positive, weight = _two_sides(score, positive, weight)
+    value = np.empty(len(score))
+    for side in (positive, ~positive):
+        order = np.argsort(score[~side])
+        other = score[~side][order]
+        cumulative = np.append(0.0, np.cumsum(weight[~side][order]))
+        below = cumulative[np.searchsorted(other, score[side], "left")]
+        up_to = cumulative[np.searchsorted(other, score[side], "right")]
+        value[side] = (below + up_to) / (2 * cumulative[-1])
+    value[~positive] = 1 - value[~positive]
+    return value
+
+
+def auc(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None, level: float = LEVEL) -> Estimate:
+    """Area under the ROC curve, ties half, with an interval from the placement values.
+
+    ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is
+    DeLong's with the imaginary samples of ``mean_influence``, so a perfect separation keeps an honest width.
+    Raises ValueError for NaN scores and when one side is empty or weighs nothing.
+    """
+    score, positive, weight = _two_sides(score, positive, weight)
+    value = placements(score=score, positive=positive, weight=weight)
+    mean, above, above_imagined = mean_influence(value=value, weight=weight * positive)
+    _, below, below_imagined = mean_influence(value=value, weight=weight * ~positive)
+    influence = np.concatenate([above + below, above_imagined, below_imagined])
+    variance = (influence**2).sum()
+    half = t_quantile(p=(1 + level) / 2, dof=squares_dof(influence)) * np.sqrt(variance)
+    low, high = np.clip([mean - half, mean + half], 0.0, 1.0)
+    return Estimate(float(mean), float(low), float(high), int((weight > 0).sum()))
+
+
+def cut_at_fpr(*, negative_score: np.ndarray, fpr: float, weight: np.ndarray | None = None) -> float:
+    """The cut of the rule score > cut with the largest TPR among those with FPR ≤ ``fpr``.
+
+    ``negative_score`` float [n ≥ 1], ``weight`` float [n] or None (equal), 0 ≤ fpr < 1.
+    """
+    weight = np.ones(len(negative_score)) if weight is None else weight
+    order = np.argsort(negative_score)[::-1]
+    accepted = np.cumsum(weight[order])
+    first = np.searchsorted(accepted, fpr * accepted[-1] * (1 + 1e-9), "right")
+    return float(negative_score[order[first]])
+
+
+def unresolved(*, negatives: float, fpr: float) -> str:
+    """Why TPR at ``fpr`` must stay empty: not one of the ``negatives`` may be accepted; "" if one may."""
+    if fpr * negatives >= 1 - 1e-9:
+        return ""
+    return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
+
+
+def best_threshold(*, value: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
+
+    ``value`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. Of equally good values
+    the one that comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with the members).
+    Raises ValueError for NaN values and when one side is empty or weighs nothing.
+    """
+    value, positive, weight = _two_sides(value, positive, weight)
+    distinct, first, group = np.unique(value, return_index=True, return_inverse=True)
+    hits = np.bincount(group, weight * positive)[::-1].cumsum()[::-1]
+    alarms = np.bincount(group, weight * ~positive)[::-1].cumsum()[::-1]
+    # TPR − FPR over a common denominator: whole numbers without weights, so that ties are ties
+    gain = hits * alarms[0] - alarms * hits[0]
+    best = np.flatnonzero(gain == gain.max())
+    return float(distinct[best[np.argmin(first[best])]])
+
+
+def _two_sides(score, positive, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
+    if score.ndim != 1 or positive.shape != score.shape or positive.dtype != bool:
+        raise ValueError(
+            f"scores and bool labels must be two lists of one length, not {score.shape} and {positive.shape}"
+        )
+    if np.isnan(score).any():
+        raise ValueError("scores hold NaN and cannot be ordered")
+    weight = np.ones(len(score)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if weight.shape != score.shape or not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("weights must be finite, at least 0, and one per score")
+    if not (weight[positive].sum() > 0 and weight[~positive].sum() > 0):
+        raise ValueError("both sides, positive and negative, need at least one row of positive weight")
+    return score, positive, weight

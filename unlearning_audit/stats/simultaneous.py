@@ -1,0 +1,80 @@
+"""Statements about several numbers at once that hold together: largest deviations under their correlation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.stats import LEVEL
+from unlearning_audit.stats.paired import Distances
+
+DRAWS = 4000
+
+
+def deviations(*, correlation: np.ndarray, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
+    """Standard normal deviations with the ``correlation`` float64 [K, K], float64 [draws, K].
+
+    The Gaussian multiplier bootstrap given the data: its replicates are normal with the estimated covariance, so they
+    are drawn from that directly (Chernozhukov, Chetverikov and Kato 2013).
+    """
+    roots, vectors = np.linalg.eigh(correlation)
+    return rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
+
+
+def adjusted(*, p: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """p-values of K numbers adjusted for the largest of them, float64 [K]: P(largest deviation ≥ that of this p).
+
+    ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. Never above
+    Bonferroni's, which is also what is left where there are too few draws. Source: Westfall and Young 1993, single
+    step.
+    """
+    own = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
+    beyond = len(largest) - np.searchsorted(np.sort(largest), own, "left")
+    return np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
+
+
+def level_of_each(*, largest: np.ndarray, count: int, level: float) -> float:
+    """The level that each of ``count`` intervals needs so that all hold together at ``level``; ``largest`` as in
+    `adjusted`."""
+    critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
+    bonferroni = 1 - (1 - level) / (2 * count)
+    return float(2 * min(stats.normal_probability(critical), bonferroni) - 1)
+
+
+@dataclass(frozen=True)
+class Together:
+    """K distances with intervals that hold for all of them together, as when an adversary is the best of several.
+
+    ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: by the errors under which ``p`` is computed, by
+    default of the mean over these very units, by their samples and models; ``p`` [K], adjusted, that all are 0;
+    ``inner``, the hull of each one's own interval at 1 − 2α: within a margin are all of them where it is (an
+    intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
+    """
+
+    half: np.ndarray
+    alone: np.ndarray
+    p: np.ndarray
+    inner: tuple[float, float]
+
+
+def together(
+    *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS,
+    chance: Distances | None = None,
+) -> Together:  # fmt: skip
+    """Intervals and p-values of several distances that hold together; of a single one its own.
+
+    ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
+    """
+    null, count = chance or distances, len(distances.value)
+    p, each, under = null.p_values(), level, level
+    if count > 1:
+        largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
+        each = under = level_of_each(largest=largest, count=count, level=level)
+        if chance:
+            largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
+            under = level_of_each(largest=largest, count=count, level=level)
+        p = np.maximum(adjusted(p=p, largest=largest), p)
+    half, alone = distances.half_widths(level=each), null.half_widths(level=under, units=False)
+    own = distances.half_widths(level=2 * level - 1)
+    inner = float((distances.value - own).min()), float((distances.value + own).max())
+    return Together(half, alone, p, inner)

@@ -1,0 +1,132 @@
+"""A study's choice of plug-ins: a name of the library, or a user's own file under a name of its own, and options."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.study import messages
+from unlearning_audit.study.messages import StudyError
+
+#: One of each kind of plug-in.
+NOUNS = {"data": "data source", "models": "model", "protocols": "protocol", "methods": "method", "attacks": "attack",
+         "metrics": "metric"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A chosen plug-in: its ``name`` in the library, a user's ``file`` or None, its options in full.
+
+    ``depends``: files and folders that the user's file reads; ``time_limit``: seconds after which it is ended.
+    """
+
+    name: str
+    file: str | None
+    options: dict[str, Any]
+    depends: tuple[str, ...] = ()
+    time_limit: float | None = None
+
+
+class Terms(Settings):
+    """What may be said of any method, attack or metric, beside its own options. ``depends``: files and folders that a
+    user's file reads by other ways than import, relative to the working directory; an edit there renews its results.
+    ``time_limit``: seconds after which a job of it is ended, and has failed."""
+
+    depends: tuple[str, ...] = ()
+    time_limit: float | None = Field(None, gt=0)
+
+
+#: Kinds of plug-ins that may have a time limit.
+LIMITED = ("methods", "attacks", "metrics")
+
+
+def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool = False) -> dict[str, Plugin]:
+    """Methods, attacks or metrics, by the names that the study gives them. Raises StudyError."""
+    found = {}
+    for name, options in raw.items():
+        options = {"name": name, **(options or {})}
+        if name in registry.names(kind) and options["name"] != name:
+            raise StudyError((kind, name), f"is the library's own {NOUNS[kind]}; give the other one another name")
+        found[name] = one(kind, options, kind, name, partial=partial)
+    return found
+
+
+def one(
+    kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False
+) -> Plugin | None:
+    """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are ignored here.
+
+    None if ``partial`` and required options are missing. Raises StudyError.
+    """
+    options = {key: value for key, value in raw.items() if key not in beside}
+    name, known = options.pop("name", None), registry.names(kind)
+    if name is None:
+        raise StudyError((*where, "name"), f"is missing; choose one of {', '.join(known)}")
+    if not isinstance(name, str):
+        raise StudyError((*where, "name"), f"must be text, found {messages.shown(name)}")
+    at = where if name == where[-1] else (*where, "name")
+    if name not in known and _is_function(kind, options):
+        name = registry.adapter(kind)
+    # An option of that name comes first: the adapter of functions has one.
+    takes_file = name in known and "file" in registry.options(kind, name).model_fields
+    file = None
+    if "file" in options and not takes_file:
+        file = options.pop("file")
+        _check_file(kind, name, file, where, at)
+    elif name not in known:
+        raise StudyError(at, messages.unknown(name, known, f"{NOUNS[kind]} {name!r}"))
+    form = registry.options(kind, name, file)
+    terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
+    terms = [term for term in terms if term not in form.model_fields]
+    also = ["name", *([] if takes_file else ["file"]), *terms, *beside]
+    said = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
+    for path in said.depends:
+        if not Path(path).exists():
+            raise StudyError(
+                (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
+            )
+    chosen = validated(form, options, *where, also=also, partial=partial)
+    return chosen and Plugin(name, file, chosen.model_dump(mode="json"), said.depends, said.time_limit)
+
+
+def _is_function(kind: str, options: dict[str, Any]) -> bool:
+    """Whether a user's file has no Options, but a function for the adapter of its kind."""
+    file, function = options.get("file"), options.get("function", "unlearn")
+    if not (isinstance(file, str) and isinstance(function, str) and Path(file).is_file()):
+        return False
+    try:
+        adapted = registry.adapter(kind) is not None and "function" in options
+        return registry.is_function(kind, Path(file), function) or (
+            adapted and "Options" not in registry.defined(Path(file))
+        )
+    except ValueError:  # no Python: told where the file is checked
+        return False
+
+
+def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: Any) -> Any:
+    """As `messages.validated`, for the mapping at ``where``."""
+    try:
+        return messages.validated(model, raw, **how)
+    except StudyError as error:
+        raise error.under(*where) from None
+
+
+def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tuple[str, ...]) -> None:
+    """A user's own file, under a name of its own, has all the parts of its kind."""
+    if not isinstance(file, str):
+        raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.shown(file)}")
+    if name in registry.names(kind):
+        raise StudyError(at, f"is the library's own {NOUNS[kind]}; give your file another name than {name!r}")
+    if not re.fullmatch(messages.NAME, name):
+        raise StudyError(at, f"must be {messages.PATTERNS[messages.NAME]}, found {name!r}")
+    try:
+        registry.options(kind, name, file)
+        if kind == "protocols":
+            registry.protocol(name, file)
+    except ValueError as error:
+        raise StudyError((*where, "file"), str(error)) from None

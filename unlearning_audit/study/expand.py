@@ -1,0 +1,173 @@
+"""From defaults, overrides and axes to single scenarios, keeping track of the layer that set each field."""
+
+import copy
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from unlearning_audit.study.messages import Path, StudyError, contains, shown, unknown
+
+#: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole.
+NAMED = ("methods", "attacks")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One value of an axis: its ``label``, and the ``overrides`` that ``where`` in the file makes.
+
+    ``inside``: a single field of a method or attack may be set, without replacing the others.
+    """
+
+    axis: str
+    label: str
+    where: Path
+    overrides: dict[str, Any]
+    inside: bool = False
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A scenario at one point of its axes: ``fields`` merged, and the ``layers`` (path, mapping) they came from."""
+
+    name: str
+    axes: dict[str, str]
+    fields: dict[str, Any]
+    layers: list[tuple[Path, dict[str, Any]]]
+
+    @property
+    def setting(self) -> str:
+        """Such as "epsilon=8;size=500"; empty without axes."""
+        return ";".join(f"{axis}={label}" for axis, label in self.axes.items())
+
+    def blame(self, error: StudyError) -> StudyError:
+        """``error`` with the path of the layer that set the field; of the scenario for a joint or missing one."""
+        if error.joint:
+            at = f" (at {self.setting})" if self.axes else ""
+            return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
+        depths = range(len(error.path), 0, -1)
+        places = [(at, mapping, depth) for depth in depths for at, mapping in reversed(self.layers)]
+        found = (at for at, mapping, depth in places if contains(mapping, error.path[:depth]))
+        return error.under(*next(found, ("scenarios", self.name)))
+
+
+def variants(name: str, defaults: dict[str, Any], own: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
+    """The scenario itself, or one for every combination of the values of its ``vary``. Raises StudyError, also for
+    more than ``limit`` of these."""
+    root = ("scenarios", name)
+    layers = [(("defaults",), defaults), (root, own)]
+    try:
+        base = override(override({}, defaults), own)
+        axes = base.pop("vary", None) or {}
+        at = root if "vary" in own else ("defaults",)
+        steps = _axes(axes, base, (*at, "vary"))
+        if (count := math.prod(map(len, steps))) > limit:
+            raise StudyError(
+                (*at, "vary"), f"gives {count:,} combinations, more than limit ({limit:,}); leave some out"
+            )
+        for combination in itertools.product(*steps):
+            fields = base
+            for step in combination:
+                fields = override(fields, step.overrides, inside=step.inside)
+            over = [(step.where, step.overrides) for step in combination]
+            labels = {step.axis: step.label for step in combination}
+            yield Variant(name, labels, copy.deepcopy(fields), layers + over)
+    except StudyError as error:
+        raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*root)) from None
+
+
+def override(base: dict[str, Any], own: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
+    """The fields of one scenario over others, mapping by mapping.
+
+    Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole,
+    unless fields are set ``inside`` them; a list of names picks from those it replaces. Raises StudyError.
+    """
+    merged = dict(base)
+    for key, value in own.items():
+        if key in NAMED:
+            merged[key] = _named(key, merged.get(key), value, inside)
+        else:
+            merged[key] = value if key == "vary" else _over(merged.get(key), value)
+    return merged
+
+
+def label(value: Any) -> str:
+    """The value of an axis as text."""
+    if isinstance(value, float):
+        return "inf" if math.isinf(value) else f"{value:g}"
+    return "none" if value is None else str(value)
+
+
+def _over(old: Any, own: Any) -> Any:
+    if not (isinstance(old, dict) and isinstance(own, dict)):
+        return own
+    if "name" in own and old.get("name") not in (None, own["name"]):
+        return own
+    return {**old, **{key: _over(old.get(key), value) for key, value in own.items()}}
+
+
+def _named(key: str, old: Any, own: Any, inside: bool) -> dict[str, Any]:
+    old = old or {}
+    if isinstance(own, list):
+        for i, name in enumerate(own):
+            if not isinstance(name, str):
+                raise StudyError((key, i), f"must be a name, found {shown(name)}; use a mapping to give options")
+        twin = next((name for i, name in enumerate(own) if name in own[:i]), None)
+        if twin is not None:
+            raise StudyError((key,), f"names {twin!r} twice; keep one of the two")
+        return {name: old.get(name) for name in own}
+    if not isinstance(own, dict):
+        raise StudyError((key,), f"must list names or map names to options, found {shown(own)}")
+    return {**old, **{name: _over(old.get(name), value) for name, value in own.items()}} if inside else own
+
+
+# ---------------------------------------------------------------- axes
+
+
+def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
+    """The values of every axis, checked."""
+    if not isinstance(axes, dict):
+        raise StudyError(where, f"must map axes to their values, found {shown(axes)}")
+    steps = []
+    for axis, values in axes.items():
+        step = _axis(axis, values, base, where)
+        name, labels = step[0].axis, [one.label for one in step]
+        if name == "scenario":
+            raise StudyError((*where, axis), "must have another name; tables use scenario for the scenarios themselves")
+        if name in [other[0].axis for other in steps]:
+            raise StudyError(
+                (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"
+            )
+        for i, text in enumerate(labels):
+            if not re.fullmatch(r"[^;=\s][^;=\n]*", text):
+                raise StudyError((*where, axis), f"cannot have the label {text!r}; leave out ; and = and use some text")
+            if text in labels[:i]:
+                raise StudyError((*where, axis), f"has two values with the label {text!r}; keep one of the two")
+        steps.append(step)
+    return steps
+
+
+def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
+    """A list sets the field that the axis names; a mapping maps labels to whatever they set."""
+    at = (*where, axis)
+    if isinstance(values, list) and values:
+        if any(isinstance(value, dict) for value in values):
+            raise StudyError(at, "lists a mapping; map a label to it instead, as in {small: {model: {name: linear}}}")
+        path = axis.split(".")
+        if path[0] in NAMED and len(path) > 1 and path[1] not in base.get(path[0], {}):
+            raise StudyError(at, unknown(path[1], base.get(path[0], {}), f"{path[1]!r} among the {path[0]}"))
+        return [Step(path[-1], label(value), where, _nested(path, value), inside=True) for value in values]
+    if isinstance(values, dict) and values and all(isinstance(value, dict) for value in values.values()):
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", axis):
+            raise StudyError(at, "must be named with lower-case letters, digits and underscores only")
+        if "vary" in itertools.chain(*values.values()):
+            raise StudyError(at, "cannot set vary itself; add an axis beside it")
+        return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
+    what = f"found {shown(values)}" if not isinstance(values, dict) else "found a value that is no mapping"
+    raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {what}")
+
+
+def _nested(path: list[str], value: Any) -> dict[str, Any]:
+    return {path[0]: value if len(path) == 1 else _nested(path[1:], value)}

@@ -1,0 +1,216 @@
+"""Reads a study: checked field by field and across fields, with every scenario in full."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
+from unlearning_audit.study.choice import Plugin, validated
+from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
+
+
+def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, Any] | None = None) -> Study:
+    """Validate a study. ``origin`` is the file's name, for messages; ``given`` is what the command line adds.
+
+    Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
+    """
+    given = configfile.typed(dict(given or {}))
+    try:
+        top = validated(StudyFile, messages.plain(configfile.update(config, given)))
+        _check_layer(top.defaults, "defaults")
+        for name, own in top.scenarios.items():
+            _check_layer(own or {}, "scenarios", name)
+        scenarios = tuple(
+            one
+            for name, own in top.scenarios.items()
+            for variant in expand.variants(name, top.defaults, own or {}, top.limit)
+            for one in sequences.steps(_scenario(variant))
+        )
+        checks.scenarios(scenarios)
+        selecting.check(scenarios)
+        checks.looks(top.looks, scenarios)
+        figures = top.figures if "figures" in top.model_fields_set else _figures(scenarios)
+        for kind, displays in (("tables", top.tables), ("figures", figures)):
+            for name, display in displays.items():
+                checks.display(kind, name, display, scenarios)
+        whole = Study(
+            top.study, top.seed, top.batch, top.bootstrap, top.keep, top.limit, top.margins, tuple(top.looks),
+            scenarios, top.tables, figures,
+        )  # fmt: skip
+        return select(whole, top.only)
+    except StudyError as error:
+        end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
+        raise StudyError((), f"{origin}: {error}{end}") from None
+
+
+def select(study: Study, only: Sequence[str]) -> Study:
+    """The part of a study that consists of the scenarios, protocols or systems named in ``only`` (all if it is empty).
+
+    Scenarios that these select samples from are kept, as are tables and figures that show kept scenarios only. Raises
+    StudyError for a name that the study does not know.
+    """
+    scenarios = study.scenarios
+    names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
+    for name in only:
+        if name not in (known := set().union(*names)):
+            raise StudyError(("only",), messages.unknown(name, sorted(known), f"scenario, protocol or system {name!r}"))
+    chosen = [not only or bool(own & set(only)) for own in names]
+    sources = {s.protocol.options.get("select_from") for s, own in zip(scenarios, chosen, strict=True) if own}
+    kept = tuple(s for s, own in zip(scenarios, chosen, strict=True) if own or s.name in sources)
+    shown = {scenario.name for scenario in kept}
+    tables, figures = (
+        {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}
+        for displays in (study.tables, study.figures)
+    )
+    # No name has a hyphen, so that no other study is called like a part of this one.
+    name = "-".join([study.name, *only])
+    return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
+
+
+def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
+    """What a study that names no figure draws: the kinds that its protocols declare, each of their scenarios."""
+    shown: dict[str, list[str]] = {}
+    for one in scenarios:
+        for kind in registry.protocol(one.protocol.name, one.protocol.file).figures if one.attacks else ():
+            names = shown.setdefault(kind, [])
+            names += [one.name] * (one.name not in names)
+    titles = {kind: registry.constant(registry.source_file("display/figures", kind), "TITLE") for kind in shown}
+    return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in shown.items()}
+
+
+def system(scenario: Scenario) -> str:
+    """The system of evaluation of the scenario's protocol: its record's ``system``, or the protocol itself."""
+    return registry.protocol(scenario.protocol.name, scenario.protocol.file).system or scenario.protocol.name
+
+
+# ---------------------------------------------------------------- scenarios
+
+
+def _check_layer(layer: dict[str, Any], *where: str) -> None:
+    """Check defaults, or a scenario's overrides, by themselves, so that errors are found in overridden fields too."""
+    try:
+        fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
+        validated(ScenarioFile, fields, also=["vary"], partial=True)
+        validated(DataChoice, _uses(fields.get("data", {})), "data")
+        for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
+            if "name" in fields.get(field, {}):
+                choice.one(kind, fields[field], field, beside=USES if field == "data" else (), partial=True)
+        free = ["methods"] if _imports(fields) else []
+        for kind in ("methods", "attacks") if where == ("defaults",) else ():
+            choice.several(kind, {} if kind in free else fields.get(kind, {}), partial=True)
+    except StudyError as error:
+        raise error.under(*where) from None
+
+
+def _scenario(variant: expand.Variant) -> Scenario:
+    try:
+        if _imports(variant.fields):
+            return _imported(variant)
+        fields = validated(ScenarioFile, variant.fields, also=["vary"])
+        scenario = Scenario(
+            name=variant.name,
+            setting=variant.setting,
+            axes=variant.axes,
+            data=choice.one("data", fields.data, "data", beside=USES),
+            use=validated(DataChoice, _uses(fields.data), "data"),
+            model=choice.one("models", fields.model, "model"),
+            recipe=fields.recipe,
+            protocol=choice.one("protocols", fields.protocol, "protocol"),
+            methods=_with_control(choice.several("methods", fields.methods), fields.controls),
+            attacks=choice.several("attacks", fields.attacks),
+            metrics=_metrics(fields),
+        )
+        checks.scenario(scenario)
+        sequences.check(scenario)
+    except StudyError as error:
+        raise variant.blame(error) from None
+    return scenario
+
+
+def _imports(fields: dict[str, Any]) -> bool:
+    """Whether a scenario's logits were made elsewhere, so that nothing is loaded, trained or unlearned."""
+    protocol = fields.get("protocol")
+    name = protocol.get("name") if isinstance(protocol, dict) else None
+    return name in registry.names("protocols") and "imported" in registry.protocol(name).offers
+
+
+def _imported(variant: expand.Variant) -> Scenario:
+    """A scenario of logits that were made elsewhere: methods are folders; there is no data, model or recipe."""
+    idle = {"data": {}, "model": {}, "recipe": {}}
+    for field in idle:
+        if field in variant.layers[1][1]:
+            raise StudyError(
+                (field,), f"has no effect with the protocol {variant.fields['protocol']['name']}; leave it out"
+            )
+    fields = validated(ScenarioFile, {**variant.fields, **idle}, also=["vary"])
+    for name, options in fields.methods.items():
+        if options:
+            why = f"must have no options with the protocol {fields.protocol['name']}; its logits are there"
+            raise StudyError(("methods", name), why)
+    protocol = choice.one("protocols", fields.protocol, "protocol")
+    module = registry.load("protocols", protocol.name)
+    options = module.Options(**protocol.options)
+    try:
+        names = module.methods(options, list(fields.methods))
+        for name in names:
+            module.populations(options, name, names)
+    except ValueError as error:
+        raise StudyError(("protocol", "path"), str(error)) from None
+    outside = Plugin(protocol.name, None, {})
+    return Scenario(
+        variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
+        {name: Plugin(name, None, {}) for name in names}, choice.several("attacks", fields.attacks), _metrics(fields),
+    )  # fmt: skip
+
+
+def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugin]:
+    """Add ``retrain_control``, a second, independent population of retrained models."""
+    if "retrain" not in methods or not controls:
+        return methods
+    if "retrain_control" in methods:
+        raise StudyError(
+            ("methods", "retrain_control"), "is made by the study itself; use another name or controls: false"
+        )
+    retrain = methods["retrain"]
+    other = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
+    return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, other)}
+
+
+def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
+    """The metrics that are computed: those that the protocol's offers bring along, and those that the scenario names,
+    the user's own among them.
+
+    Raises StudyError for one that needs what the protocol does not offer.
+    """
+    record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
+    offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))
+    brought = registry.defaults(offers)
+    read = [other for name in brought for other in registry.declared("metrics", name, None, "READS")]
+    for key, options in fields.metrics.items():
+        _offered(key, options or {}, fields.protocol["name"], offers, read)
+    computed = dict.fromkeys([*brought, *read, *fields.metrics])
+    return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
+
+
+def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str, ...], read: Sequence[str]) -> None:
+    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``."""
+    name, file = options.get("name", key), options.get("file")
+    if file is not None:
+        if "name" in options:
+            raise StudyError(("metrics", key, "name"), "has no effect beside file; a metric is called as its key")
+        if not (isinstance(file, str) and Path(file).is_file()):
+            return  # said where files are checked
+    elif name not in registry.names("metrics"):
+        at = ("metrics", key) if name == key else ("metrics", key, "name")
+        raise StudyError(at, messages.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
+    missing = registry.lacking(offers, name, file)
+    if missing and name not in read:
+        raise StudyError(("metrics", key), f"needs {', '.join(missing)}, which the protocol {protocol} does not offer")
+
+
+def _uses(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in data.items() if k in USES}

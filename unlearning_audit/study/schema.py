@@ -1,0 +1,246 @@
+"""What may be configured: the schema of a study, and the only place that knows it.
+
+A study is a YAML file. ``defaults`` holds what its scenarios share; each entry of ``scenarios`` overrides
+some of it; ``vary`` multiplies a scenario along an axis. Everything is checked before anything runs, and
+what is wrong is said in one sentence that starts with the field's path.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.study import messages
+from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
+
+Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=40)]
+Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=40)]
+
+#: The adversaries of Tu, Hu & Ma 2024, §4.1; learned from trained shadow models, Q over these is the paper's Q.
+PAPER_SET = ["correctness", "confidence", "modified_entropy", "shadow"]
+
+#: These and entropy, which know the unlearning algorithm besides: they learn from unlearned shadow models too.
+ADAPTIVE_SET = [*PAPER_SET, "entropy"]
+
+#: Fields of a data source that say where it lies or how it comes, not what it is.
+PLACES = ("data_dir", "download", "path", "file")
+
+#: Folders of results that belong to all studies.
+STAGES = (
+    "external", "data", "pretrain", "splits", "train", "selection", "unlearn", "relearn", "generate", "attack",
+    "metrics", "comparisons",
+)  # fmt: skip
+
+#: Kinds of figures, a file each.
+KINDS = registry.names("display/figures")
+
+
+class DataChoice(Settings):
+    """Which samples of a source are used, and with which labels; its own options stand beside these.
+
+    ``test_size``: so many random samples are the test part; ``per_class``: the first samples of each class of the
+    training part; ``size``: so many random training samples. All three as a number or, but for ``per_class``, a
+    fraction. ``label_noise``: the share of training labels that is drawn anew, from ``any`` class or from any
+    ``other`` than the true one; the seed is separate, so that a smaller share relabels a subset. ``greyscale``: luma
+    in place of colours, ``interleaved`` as the published code of Becker & Liebig reads the images.
+    """
+
+    size: int | float | None = Field(None, gt=0)
+    per_class: int | None = Field(None, ge=1)
+    test_size: int | float | None = Field(None, gt=0)
+    label_noise: float = Field(0.0, ge=0, lt=1)
+    label_noise_seed: int = Field(0, ge=0)
+    label_noise_kind: Literal["any", "other"] = "any"
+    greyscale: bool | Literal["interleaved"] = False
+
+    @field_validator("size", "test_size")
+    @classmethod
+    def _fraction(cls, value: int | float | None) -> int | float | None:
+        if isinstance(value, float) and value > 1:
+            raise ValueError("must be a whole number of samples or, with a dot, a fraction of them up to 1.0")
+        return value
+
+
+USES = tuple(DataChoice.model_fields)
+
+
+class Where(Settings):
+    """Which rows of a metric: those whose fields are these and no others. ``role`` of samples, ``target``: kind of
+    target samples, ``pair``, ``model`` and ``request`` by number, ``models`` compared with each other, ``rate`` of
+    false alarms, ``step`` of relearning, ``rule`` of thresholds, ``confidence`` of a bound."""
+
+    role: str = ""
+    target: str = ""
+    pair: int | None = None
+    model: int | None = None
+    models: int | None = None
+    request: int | None = None
+    rate: float | None = None
+    step: int | None = None
+    rule: str = ""
+    confidence: float | None = None
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _everything() -> list[Where]:
+    return [Where()]
+
+
+class Table(Settings):
+    """One table: ``metric`` of every method (rows) along ``columns`` (an axis of ``vary``, or scenario).
+
+    ``attack`` is an attack as "name/form", or a set of them for Q (paper, adaptive, extended); empty = the adaptive
+    set, or one classical attack. ``where`` picks among rows of one metric, such as {role: test} or {rate: 0.01}. Of
+    each of the three a list may be given: a column for each combination that a scenario has. With the ``layout``
+    long, methods stand one below the other, with a line for each value of ``columns``, and standard deviations over
+    models, where a metric has them, in the place of intervals. With the ``layout`` rankings, the table shows how much
+    the rankings of methods by one metric agree between every two places.
+    """
+
+    title: str
+    metric: Metric | Annotated[list[Metric], Field(min_length=1)]
+    scenarios: list[Name] = Field(min_length=1)
+    columns: Name = "scenario"
+    layout: Literal["wide", "long", "rankings"] = "wide"
+    attack: str | Annotated[list[str], Field(min_length=1)] = ""
+    where: Annotated[list[Where], BeforeValidator(_listed), Field(min_length=1)] = Field(default_factory=_everything)
+    footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
+    published: Annotated[str, StringConstraints(pattern=r"^\d{3}/\w+$")] | None = Field(
+        None, description="paper and table of resources/published, such as 000/1"
+    )
+
+
+class Figure(Settings):
+    """One figure: its ``kind``, the scenarios it shows, and for lines the axis along which they run.
+
+    ``attack`` as for tables; a figure of kind roc shows each method's strongest attack if none is named.
+    """
+
+    kind: Literal[*KINDS]
+    title: str
+    scenarios: list[Name] = Field(min_length=1)
+    axis: Name | None = None
+    attack: str = ""
+
+
+class Margins(Settings):
+    """What still counts as equivalent: differences in rates, and factors for F/F₀ (``forgetting_quality``), for the
+    median ``efficacy`` and for ``perplexity``. ``accuracy`` and ``perplexity`` are those on what is kept and on the
+    test part; ``accuracy`` is also that of shares between 0 and 1 which metrics of language models read, such as exact
+    memorisation and ROUGE, and ``auc`` that of Min-K %. A model is broken that lost more than
+    ``broken_accuracy`` against retraining, or whose perplexity is more than ``broken_perplexity`` times as large. Where
+    doing nothing leaves less than twice a margin, half of the lower limit of what it leaves is the margin."""
+
+    advantage: float = Field(0.05, gt=0, lt=1)
+    auc: float = Field(0.05, gt=0, lt=0.5)
+    ic_score: float = Field(0.05, gt=0, lt=1)
+    accuracy: float = Field(0.05, gt=0, lt=1)
+    forgetting_quality: float = Field(1.25, gt=1)
+    efficacy: float = Field(1.5, gt=1)
+    perplexity: float = Field(1.1, gt=1)
+    tail: float = Field(0.01, gt=0, lt=1)
+    klom: float = Field(0.1, gt=0)
+    broken_accuracy: float = Field(0.1, gt=0, lt=1)
+    broken_perplexity: float = Field(1.25, gt=1)
+
+
+class StudyFile(Settings):
+    """The top level of a study's file.
+
+    ``study``: its name, and the folder of its results; ``seed`` of all draws; ``bootstrap``: replicates behind
+    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name. A
+    study without the field ``figures`` draws those that its protocols allow.
+    """
+
+    study: Name
+    seed: int = Field(0, ge=0)
+    batch: int = Field(4, ge=1, description="blocks of models per job")
+    bootstrap: int = Field(1000, ge=100)
+    keep: Literal["models", "logits"] = Field(
+        "models", description="logits: weights go when no job needs them any more"
+    )
+    limit: int = Field(
+        50_000, ge=1, description="most jobs, or models trained and unlearned, that are planned without a question"
+    )
+    margins: Margins = Margins()
+    looks: list[int] = Field(
+        default_factory=list, description="numbers of pairs at which verdicts are looked at while the study grows"
+    )
+    only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
+    tables: dict[Name, Table] = Field(default_factory=dict)
+    figures: dict[Name, Figure] = Field(default_factory=dict)
+
+    @field_validator("study")
+    @classmethod
+    def _own_folder(cls, value: str) -> str:
+        if value in STAGES:
+            raise ValueError(f"must not be one of {', '.join(STAGES)}, whose folders hold what studies share")
+        return value
+
+
+class ScenarioFile(Settings):
+    """The fields of one scenario, after the defaults are filled in.
+
+    ``data``, ``model`` and ``protocol``: a name and options beside it. ``recipe``: how originals, retrained and shadow
+    models are trained. ``methods``, ``attacks`` and ``metrics``: options by name; a list of names picks from the
+    defaults. ``controls``: train a second, independent retrained population. Beside these, ``vary``: axis → values,
+    where a list sets the field that the axis is called after, and a mapping sets any fields by label.
+    """
+
+    data: dict[str, Any]
+    model: dict[str, Any]
+    recipe: Recipe = Recipe()
+    protocol: dict[str, Any]
+    methods: dict[Name, dict[str, Any] | None] = Field(min_length=1)
+    attacks: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
+    metrics: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
+    controls: bool = True
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it.
+
+    In a sequence, after the ``request`` of that number (else 0); the methods named in ``at_once`` are given all
+    requests together.
+    """
+
+    name: str
+    setting: str
+    axes: dict[str, str]
+    data: Plugin
+    use: DataChoice
+    model: Plugin
+    recipe: Recipe
+    protocol: Plugin
+    methods: dict[str, Plugin]
+    attacks: dict[str, Plugin]
+    metrics: dict[str, Plugin]
+    request: int = 0
+    at_once: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study: its scenarios spelled out, and what to show of them."""
+
+    name: str
+    seed: int
+    batch: int
+    bootstrap: int
+    keep: Literal["models", "logits"]
+    limit: int
+    margins: Margins
+    looks: tuple[int, ...]
+    scenarios: tuple[Scenario, ...]
+    tables: dict[str, Table]
+    figures: dict[str, Figure]

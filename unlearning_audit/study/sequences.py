@@ -1,0 +1,53 @@
+"""A protocol with several requests: one scenario for what there is after each of them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from unlearning_audit.study.messages import StudyError
+from unlearning_audit.study.schema import Scenario
+
+#: What tells the requests apart in the settings of scenarios.
+AXIS = "request"
+
+#: Methods for which it makes no difference whether requests come one after the other.
+INDIFFERENT = ("none", "retrain")
+
+#: How a method is called that is given all requests together.
+TOGETHER = "_at_once"
+
+
+def check(one: Scenario) -> None:
+    """Raise StudyError for what a sequence of requests does not allow."""
+    if _count(one) == 1:
+        return
+    if AXIS in one.axes:
+        raise StudyError(("vary", AXIS), "must have another name where the protocol has requests", joint=True)
+    if one.recipe.record_updates:
+        sentence = "must be false with several requests; one sum of updates cannot be taken back request by request"
+        raise StudyError(("recipe", "record_updates"), sentence, joint=True)
+    for name in one.methods:
+        if name.endswith(TOGETHER):
+            raise StudyError(
+                ("methods", name), f"must not end with {TOGETHER}, which the study adds itself", joint=True
+            )
+
+
+def steps(one: Scenario) -> Iterator[Scenario]:
+    """The scenario after each of its requests, each method also given them all at once; itself if there is one."""
+    if _count(one) == 1:
+        yield one
+        return
+    methods, together = {}, []
+    for name, method in one.methods.items():
+        methods[name] = method
+        if method.name not in INDIFFERENT:
+            together.append(name + TOGETHER)
+            methods[name + TOGETHER] = method
+    for request in range(1, _count(one) + 1):
+        axes = {**one.axes, AXIS: str(request)}
+        setting = ";".join(f"{axis}={label}" for axis, label in axes.items())
+        yield replace(one, axes=axes, setting=setting, methods=methods, request=request, at_once=tuple(together))
+
+
+def _count(one: Scenario) -> int:
+    return one.protocol.options.get("requests", 1)

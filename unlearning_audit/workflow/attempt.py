@@ -1,0 +1,114 @@
+"""Failing plug-ins: the failure and its reason are written in place of the batch's weights and logits."""
+
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import nn
+
+from unlearning_audit.artifacts.arrays import Logits
+from unlearning_audit.artifacts.files import FailedError, NoAnswerError
+from unlearning_audit.bank.bank import Bank, write_failure
+from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.isolation import isolated
+
+
+def of_model(settings: dict, place: dict) -> AbstractContextManager:
+    """Training of a user's own model: its failure is the model's, while that of a library's model is a defect."""
+    if not place.get("file"):
+        return nullcontext()
+    return guard(registry.source_file("models", settings["model"], place["file"]))
+
+
+def check_built(model: object, file: str) -> None:
+    """Check that what a user's file built is a model that names its head. Raises PluginError that says what lacks."""
+    if not isinstance(model, nn.Module):
+        raise PluginError(f"{shown(file)}: build must return a torch.nn.Module, it returned {said(model)}")
+    head, known = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
+    if not known:
+        raise PluginError(f"{shown(file)}: the model that build returned has no parameters, so that nothing is learned")
+    if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in known):
+        wanted = 'model.head, the name of its last layer in a text such as "fc"'
+        found = f"{head!r}, which is none of its layers" if isinstance(head, str) else said(head)
+        raise PluginError(f"{shown(file)}: build must give the model an attribute {wanted}; found {found}")
+
+
+def check_model(bank: Bank, classes: int, file: str) -> None:
+    """Check that a user's model answers two samples. Raises PluginError that says what it must answer."""
+    rows = min(2, len(bank.x))
+    x = bank.scaled(bank.x[:rows])
+    kind = str(x.dtype).removeprefix("torch.")
+    wanted = f"to {kind} {list(x.shape)} the model must answer with logits, float [{rows}, {classes}]"
+    try:
+        with guard(file), torch.no_grad():
+            answer = forward_one(bank.model.eval(), *bank.state(0), x)
+    except PluginError as error:
+        raise PluginError(f"{error} ({wanted})") from None
+    if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
+        raise PluginError(f"{shown(file)}: {wanted}; it answered {said(answer)}")
+
+
+def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
+    """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
+    if returned is not None:
+        wanted = "it must change the models of the bank and return nothing"
+        raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {wanted}")
+    after = described(bank)
+    for name in before | after:
+        if before.get(name) != after.get(name):
+            was, found = (_words(known.get(name)) for known in (before, after))
+            raise PluginError(
+                f"{shown(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {found}"
+            )
+
+
+def described(bank: Bank) -> dict[str, tuple]:
+    """Name → (shape, dtype) of every parameter and buffer of a bank."""
+    return {
+        name: (tuple(value.shape), str(value.dtype).rpartition(".")[2]) if isinstance(value, torch.Tensor)
+        else (type(value).__name__,)
+        for name, value in (dict(bank.parameters) | dict(bank.buffers)).items()
+    }  # fmt: skip
+
+
+def _words(what: tuple | None) -> str:
+    if what is None:
+        return "not there"
+    return what[0] if len(what) == 1 else f"{what[1]} {list(what[0])}"
+
+
+def attempt(made: Callable[[], dict], models: str, logits: str, part: str, file: str | None, **terms) -> dict:
+    """Facts of what ``made`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
+
+    ``part``: "model" or "method", whichever ``made`` is the first to use. ``file`` is that of the user's own code, or
+    None: the library's own is trusted not to end the process. ``terms`` as of `isolated`.
+    """
+
+    def safely() -> dict:
+        try:
+            return made()
+        except NoAnswerError as error:
+            known = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
+            return failure(models, logits, *known)
+        except PluginError as error:
+            traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
+            return failure(models, logits, part, str(error))
+
+    if file is None:
+        return safely()
+    try:
+        return isolated(safely, file, **terms)
+    except PluginError as error:  # the process itself ended
+        return failure(models, logits, part, str(error))
+
+
+def failure(models: str, logits: str, part: str, why: str) -> dict:
+    """Write that there are no models and no logits, and why; return it for the spec."""
+    print(why, file=sys.stderr)
+    write_failure(models, part, why)
+    Logits.write_failure(logits, part, why)
+    return {"failed": why, "part": part}

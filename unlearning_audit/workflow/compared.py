@@ -1,0 +1,42 @@
+"""Which comparisons a study has, where their tables lie, and which jobs made the models that they compare."""
+
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.workflow.nodes import Plan
+
+
+def comparisons(plan: Plan) -> list[dict[str, Any]]:
+    """Every scenario's verdicts and what they rest on, and of every method the jobs that made its models and those
+    that it is compared with, but for the adversary's, as [stage, node]."""
+    stage_of = {n.outputs["spec"]: [stage, name] for stage, nodes in plan.nodes.items() for name, n in nodes.items()}
+    shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
+    cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
+    found = []
+    for one in plan.comparisons:
+        where = one.scenario.name, one.scenario.setting
+        made = {}
+        for method in one.scenario.methods:
+            asked = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
+            files = [
+                path
+                for case in asked if not registry.offers(one.scenario.protocol, "imported")
+                for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
+                for path in batch[1:]
+            ]  # fmt: skip
+            made[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
+        files = {name: path for name, path in one.outputs.items() if name != "spec"}
+        place = {"scenario": where[0], "setting": where[1], "methods": list(one.scenario.methods)}
+        found.append({**place, **files, "made": made})
+    return found
+
+
+def files(plan: Plan) -> list[str]:
+    """The tables of all comparisons, each once."""
+    return sorted({path for one in plan.comparisons for name, path in one.outputs.items() if name != "spec"})
+
+
+def spec(path: str) -> str:
+    """The spec file of the node that a file belongs to."""
+    return str(Path(path).with_name("spec.json"))

@@ -1,0 +1,168 @@
+"""What a plan is made of: nodes, each one artifact folder, and the cases that tables and figures show.
+
+The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
+parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
+touches, reverting it finds the old files again, and two studies share what is equal.
+"""
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.study.schema import STAGES, Plugin, Scenario, Study
+
+ROOT = "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths."""
+
+    stage: str
+    name: str
+    settings: dict[str, Any]
+    inputs: dict[str, str | list[str]]
+    outputs: dict[str, str]
+    place: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CaseFiles:
+    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
+
+    scenario: Scenario
+    method: str
+    metrics: str
+    contributions: str
+    scores: str | None
+    unlearned: list[str]
+    originals: list[str]
+    splits: list[str]
+    data: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdicts on all methods of one scenario: the files of its node by name."""
+
+    scenario: Scenario
+    outputs: dict[str, str]
+
+
+@dataclass
+class Plan:
+    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them.
+
+    ``models``: how many are trained or unlearned, at most.
+    """
+
+    study: Study
+    models: int = 0
+    nodes: dict[str, dict[str, Node]] = field(default_factory=lambda: {stage: {} for stage in STAGES})
+    cases: list[CaseFiles] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    _codes: dict[tuple, str] = field(default_factory=dict)
+    _made: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def made(self, stage: str) -> dict[str, list[str]]:
+        """Label → names of the folders of a stage that lie here, whoever made them; listed once."""
+        if stage not in self._made:
+            found = self._made.setdefault(stage, {})
+            for path in sorted(Path(ROOT, stage).glob("*")):
+                found.setdefault(path.name.rpartition("-")[0], []).append(path.name)
+        return self._made[stage]
+
+    def draft(self) -> "Plan":
+        """An empty plan of the same study, to find out how nodes would be called."""
+        return Plan(self.study, _codes=self._codes, _made=self._made)
+
+    def node(self, stage: str, name: str) -> Node:
+        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
+        return self.nodes[stage][name]
+
+    def code(self, script: str, chosen: tuple[tuple, ...]) -> str:
+        """Digest of a stage's script, of the plug-in files (kind, name, file) it will load, and of what the study says
+        that these depend on and how long they may take."""
+        if (script, chosen) not in self._codes:
+            files = (registry.source_file(*plugin[:3]) for plugin in chosen)
+            code = source.digest(source.SCRIPTS / f"{script}.py", *files)
+            said = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in chosen]
+            terms = [one for one in said if any(one)]
+            self._codes[script, chosen] = (
+                hashlib.sha256(json.dumps([code, terms]).encode()).hexdigest() if terms else code
+            )
+        return self._codes[script, chosen]
+
+    def add(
+        self,
+        stage: str,
+        label: str,
+        settings: dict[str, Any],
+        inputs: dict[str, list[Node]],
+        files: dict[str, str | tuple[str, ...]],
+        outputs: tuple[str, ...],
+        chosen: tuple[Plugin, ...] = (),
+        kinds: tuple[str, ...] = (),
+        place: dict[str, Any] | None = None,
+    ) -> Node:
+        """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
+        plugin_files = tuple(
+            (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, chosen, strict=True)
+        )
+        code = self.code(stage, plugin_files)
+        parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
+        name = f"{label}-{key(code, settings, parents)}"
+        nodes = self.nodes[stage]
+        if name not in nodes:
+            folder = f"{ROOT}/{stage}/{name}"
+            paths = {
+                role: [parent.outputs[output] for parent in group for output in _roles(files[role])]
+                for role, group in inputs.items()
+            }
+            nodes[name] = Node(
+                # In the order of the key: Snakemake takes settings in another order for other settings.
+                stage, name, _read(json.dumps(settings, sort_keys=True)),
+                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
+                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                {name: value for name, value in (place or {}).items() if name != "terms" or value},
+            )  # fmt: skip
+        return nodes[name]
+
+    def __len__(self) -> int:
+        return sum(len(nodes) for nodes in self.nodes.values())
+
+    def specs(self) -> list[str]:
+        """The spec files of all nodes, stage by stage."""
+        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+
+
+def terms(plugin: Plugin) -> dict[str, Any]:
+    """On which terms the code of a plug-in runs: its ``time_limit``, and of a user's file what is ``known`` of what it
+    reads, files and folders; {} if there is nothing to say."""
+    limit = {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
+    file = plugin.file or plugin.options.get("file")
+    if file is None:
+        return limit
+    options = [value for value in plugin.options.values() if isinstance(value, str) and value]
+    return {"known": [*map(str, source.modules(Path(file))), *plugin.depends, *options], **limit}
+
+
+def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
+    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
+    keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
+    text = json.dumps([code, settings, keys], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@functools.cache
+def _read(text: str) -> dict[str, Any]:
+    """Settings from JSON; those of thousands of nodes are equal, and one object, which nobody changes."""
+    return json.loads(text)
+
+
+def _roles(files: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (files,) if isinstance(files, str) else files

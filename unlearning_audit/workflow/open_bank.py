@@ -1,0 +1,138 @@
+"""Steps that training and unlearning share: opening a bank and writing models and logits."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.bank import card, tokens
+from unlearning_audit.bank.bank import Bank, read_models
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard, ours
+from unlearning_audit.workflow.attempt import check_built, check_model
+
+# One thread per process: more would change the last bits of sums and slow small models down.
+torch.set_num_threads(1)
+
+
+def open_targets(data: Data, every: Membership, models: str, settings: dict, place: dict) -> tuple[Membership, Bank]:
+    """The defender's models of one batch, from the file of all: their memberships and a bank of them.
+
+    Raises NoAnswerError where there are none, and FailedError and ValueError as `open_bank`.
+    """
+    bank, target = open_bank(data, every, settings, place), np.flatnonzero(~every.shadow)
+    bank.load(models)
+    return every[target], bank.take(target)
+
+
+def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
+    """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
+
+    Raises FailedError for an architecture that cannot be used, and ValueError as `check_tokens`.
+    """
+    at = card.use()
+    try:
+        build, file = builder(data, settings, place, base)
+        with guard(file):
+            bank = Bank.create(
+                build,
+                data.x,
+                membership.trained_labels(data.y),
+                membership.seed,
+                recipe=Recipe(**settings["recipe"]),
+                device=at,
+            )
+        if not ours(file):
+            check_model(bank, data.classes, file)
+    except PluginError as error:
+        raise FailedError("model", str(error)) from error
+    check_tokens(bank, data)
+    refusals = data.views("refusal")
+    if refusals.shape[1]:
+        bank.refusals = torch.from_numpy(refusals[:, 0]).to(at)
+    return bank
+
+
+def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
+    """What makes a fresh model for the data, as `open_bank` says, and the architecture's file."""
+    architecture = registry.load("models", settings["model"], place.get("file"))
+    options = architecture.Options(**settings["options"])
+    weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
+
+    def build() -> nn.Module:
+        model = architecture.build(options, data.x.shape[1:], data.classes)
+        if place.get("file"):
+            check_built(model, architecture.__file__)
+        if weights is not None:
+            model.load_state_dict(weights)
+        return model
+
+    return build, architecture.__file__
+
+
+def check_tokens(bank: Bank, data: Data) -> None:
+    """Raise ValueError if the data hold tokens that the models do not know, or are no tokens though these read them."""
+    known = getattr(bank.model, "vocabulary", None)
+    if known is None:
+        return
+    if data.x.dtype.kind != "i":
+        raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose passages or sst5")
+    largest = int(np.where(data.x < 0, ~data.x, data.x).max())
+    if largest >= known:
+        raise ValueError(f"model.vocabulary: the model knows {known} tokens, but the data hold token {largest}")
+
+
+def asked(membership: Membership, settings: dict) -> np.ndarray | None:
+    """The samples of which single tokens are kept, if they are: forgotten or held out by a model, int64 [rows]."""
+    some = membership.forget | membership.heldout
+    return np.flatnonzero(some.any(0)) if settings.get("tokens") else None
+
+
+def dump(
+    bank: Bank,
+    data: Data,
+    models: str | None,
+    logits: str,
+    forget: np.ndarray,
+    gradients: bool | str = False,
+    copies: np.ndarray | None = None,
+    tokens_of: np.ndarray | None = None,
+    first: np.ndarray | None = None,
+) -> dict:
+    """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
+
+    ``gradients``: also squared gradient norms, of the samples to ``forget`` bool [models, samples], or of "all".
+    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``tokens_of`` int64 [rows]: also what
+    the models say of every token of these samples. ``first`` bool [samples]: those whose logits lie together in the
+    file, because scoring asks every model about them.
+    """
+    answers = {"logits": bank.logits()}
+    if tokens_of is not None:
+        answers["tokens"] = tokens.readings(bank, tokens_of)
+    if gradients:
+        every = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
+        answers |= gradient_norms(bank, Rows.where(forget), every)
+    if copies is not None:
+        bank = bank.take(copies)
+        answers = {name: value[copies] for name, value in answers.items()}
+    if models is not None:
+        bank.write(models)
+    Logits(index=np.arange(len(data.y)), y=data.y, **answers, token_index=tokens_of).write(logits, first)
+    facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
+    facts |= {"card": card.describe()} if bank.device == "cuda" else {}
+    return facts | ({"privacy": bank.privacy} if bank.privacy else {})
+
+
+def gradient_norms(bank: Bank, forget: Rows, every: Rows | None = None) -> dict[str, np.ndarray]:
+    """Squared gradient norms of the rows to ``forget``, or of ``every`` row, and of the mean gradient of the former, as
+    `Logits` holds them."""
+    mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
+    return {
+        "squared_norms": bank.squared_norms(every or forget).double().cpu().numpy(),
+        "mean_squared_norm": mean.cpu().numpy(),
+    }

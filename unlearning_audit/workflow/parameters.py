@@ -1,0 +1,307 @@
+"""What the last rules ask of their scripts: one mapping of JSON values each, read off the plan."""
+
+import math
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import unlearning_audit
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.study.schema import Scenario
+from unlearning_audit.workflow import compared
+from unlearning_audit.workflow.edges import edges
+from unlearning_audit.workflow.nodes import CaseFiles, Plan
+
+CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
+#: What the page is made of, in resources/page/.
+PAGE_FILES = (
+    "page.html", "page.css", "page.js", "charts.json",
+    "vendor/datatables.min.js", "vendor/vega.min.js", "vendor/vega-lite.min.js",
+)  # fmt: skip
+
+
+def collect(plan: Plan) -> dict[str, Any]:
+    """Every case with the file of its numbers."""
+    cases = [{**described(case), "metrics": case.metrics} for case in plan.cases]
+    return {"study": plan.study.name, "cases": cases, "code": code("collect")}
+
+
+def cost(plan: Plan) -> dict[str, Any]:
+    """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
+    nodes = [
+        {"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]}
+        for stage in plan.nodes.values()
+        for node in stage.values()
+    ]
+    unlearned = [case for case in plan.cases if not _imported(case.scenario)]
+    cases = [
+        {**described(case), "specs": [compared.spec(path) for path in case.unlearned], "judged": _judged(case)}
+        for case in unlearned
+    ]
+    return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
+
+
+def verdicts(plan: Plan) -> dict[str, Any]:
+    """The verdicts of the whole study."""
+    made = {"study": plan.study.name, "comparisons": compared.comparisons(plan), "own_metrics": own_metrics(plan)}
+    return {**made, "caption": caption("verdicts"), "code": code("verdicts")}
+
+
+def table(plan: Plan, name: str) -> dict[str, Any]:
+    """One table of the study; "headline" is the one that every study has."""
+    if name == "headline":
+        return {**_headline(plan), "code": code("tables")}
+    wish = plan.study.tables[name]
+    return {
+        "name": name,
+        "table": wish.model_dump(mode="json"),
+        "cases": _cases(plan, wish.scenarios),
+        "own_metrics": own_metrics(plan),
+        "caption": caption("table"),
+        "published": content("published/published.csv"),
+        "code": code("tables"),
+    }
+
+
+def headline(plan: Plan) -> dict[str, Any]:
+    """The numbers as text, and what is printed when a run ends."""
+    return {**_headline(plan), "study": plan.study.name, "code": code("headline")}
+
+
+def meta(plan: Plan) -> dict[str, Any]:
+    """What every metric is worth: the axes of budget and of size, the memberships of each scenario (at its first
+    setting) from which models are counted, and the caption."""
+    scenarios = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            known = {"protocol": case.scenario.protocol.name, "splits": case.splits}
+            scenarios.setdefault(case.scenario.name, known)
+    return {
+        "budget": "epsilon",
+        "size": "size",
+        "own_metrics": own_metrics(plan),
+        "scenarios": scenarios,
+        "caption": caption("meta"),
+        "code": code("meta"),
+    }
+
+
+def meta_files(plan: Plan) -> list[str]:
+    """The memberships from which `meta` counts models, each once."""
+    return sorted({path for one in meta(plan)["scenarios"].values() for path in one["splits"]})
+
+
+def figure(plan: Plan, name: str) -> dict[str, Any]:
+    """One figure of the study, with the files that it is drawn from."""
+    wish = plan.study.figures[name]
+    cases = _cases(plan, wish.scenarios)
+    files = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
+    for case in cases:
+        found = files[case["scenario"], case["setting"], case["method"]]
+        case["files"] = _drawn_from(wish.kind, found)
+    return {
+        "name": name,
+        "figure": wish.model_dump(mode="json"),
+        "methods": list(dict.fromkeys(case.method for case in plan.cases)),
+        "cases": cases,
+        "own_metrics": own_metrics(plan),
+        "caption": caption(wish.kind),
+        "code": code("figures", _figure_file(wish.kind)),
+    }
+
+
+def figure_files(plan: Plan, name: str) -> list[str]:
+    """Every file that a figure is drawn from besides the numbers."""
+    found = [file for case in figure(plan, name)["cases"] for file in case["files"].values()]
+    return sorted({path for file in found for path in ([file] if isinstance(file, str) else file)})
+
+
+def curves(plan: Plan) -> dict[str, Any]:
+    """Every case that is compared, with the files that its curves are computed from, and the comparisons that name the
+    attack that speaks for it."""
+    compared_places = {(one.scenario.name, one.scenario.setting) for one in plan.comparisons}
+    cases = []
+    for case in plan.cases:
+        place = case.scenario.name, case.scenario.setting
+        if place in compared_places and len(case.originals) == len(case.unlearned) and not _imported(case.scenario):
+            files = {"data": case.data, "splits": case.splits, "unlearned": case.unlearned, "scores": case.scores or ""}
+            cases.append({"scenario": place[0], "setting": place[1], "method": case.method, "files": files})
+    return {"cases": cases, "comparisons": compared.comparisons(plan), "code": code("curves")}
+
+
+def curve_files(plan: Plan) -> list[str]:
+    """Every file that `curves` reads."""
+    return sorted({path for case in curves(plan)["cases"] for path in _paths(case["files"])})
+
+
+def _paths(files: dict[str, Any]) -> list[str]:
+    """All paths in a mapping of paths and lists of them; what is empty is none."""
+    return [path for file in files.values() for path in ([file] if isinstance(file, str) else file) if path]
+
+
+def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
+    """The whole study: its cases and where their files lie, its displays, its settings, its stages.
+
+    ``configfiles`` are what the study was read from, where it is not the default one.
+    """
+    study = plan.study
+    return {
+        "study": study.name,
+        "seed": study.seed,
+        "bootstrap": study.bootstrap,
+        "own_metrics": own_metrics(plan),
+        "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
+        "scenarios": [_settings(scenario) for scenario in study.scenarios],
+        "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
+        "headline": headline(plan),
+        "tables": [table(plan, name) for name in study.tables],
+        "cost": cost(plan),
+        "meta": meta(plan),
+        "verdicts": verdicts(plan),
+        "figures": [_without_files(figure(plan, name)) for name in study.figures],
+        "captions": {path.stem: path.read_text(encoding="utf-8") for path in sorted(CAPTIONS.glob("*.rst"))},
+        "edges": edges(plan),
+        "copies": copies(plan),
+        "page": [content(f"page/{name}") for name in PAGE_FILES],
+        "code": code("report"),
+    }
+
+
+def copies(plan: Plan) -> list[dict[str, Any]]:
+    """Of every scenario at every setting, the specs that count samples which occur more than once."""
+    found = {}
+    for case in plan.cases:
+        if not _imported(case.scenario):
+            specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
+            place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
+            found.setdefault(tuple(place.values()), {**place, **specs})
+    return list(found.values())
+
+
+def metrics(plan: Plan) -> list[str]:
+    """The files of all numbers, each once."""
+    return sorted({case.metrics for case in plan.cases})
+
+
+def protocols(plan: Plan, displays: dict, name: str) -> str:
+    """The protocols that a table or figure speaks of, the study's if it is none of ``displays``: its category."""
+    chosen = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
+    return ", ".join(dict.fromkeys(s.protocol.name for s in chosen))
+
+
+def described(case: CaseFiles) -> dict[str, Any]:
+    """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
+    scenario = case.scenario
+    method = scenario.methods[case.method]
+    variant = {"variant": method.options["variant"]} if "variant" in method.options else {}
+    return {
+        "scenario": scenario.name,
+        "setting": scenario.setting,
+        "axes": scenario.axes,
+        "protocol": scenario.protocol.name,
+        "method": case.method,
+        "plugin": method.name,
+        "facts": _facts(scenario) | variant,
+    }
+
+
+def own_metrics(plan: Plan) -> dict[str, list[str | None]]:
+    """What the study calls a metric otherwise than the library → its name there and the user's own file, for the words
+    that it declares."""
+    every = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
+    return {key: [metric.name, metric.file] for key, metric in every if metric.file or key != metric.name}
+
+
+def caption(kind: str) -> str:
+    """How to read a display of this kind, and what would look wrong; "" if nothing was written."""
+    path = CAPTIONS / f"{kind}.rst"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def content(resource: str) -> str:
+    """Digest of a file of resources/, so that an edit makes anew what it may change, wherever the file lies."""
+    return source.fingerprint(CAPTIONS.parent / resource)[:10]
+
+
+def code(script: str, *more: Path) -> str:
+    """Digest of a script and what it imports, so that an edit draws anew what it may change."""
+    return source.digest(source.SCRIPTS / f"{script}.py", *more)[:10]
+
+
+def _headline(plan: Plan) -> dict[str, Any]:
+    return {
+        "name": "headline",
+        "title": f"Study {plan.study.name}: what is left to find",
+        "table": None,
+        "cases": _cases(plan, None),
+        "comparisons": compared.comparisons(plan),
+        "own_metrics": own_metrics(plan),
+        "caption": caption("headline"),
+    }
+
+
+def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
+    return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
+
+
+def _facts(scenario: Scenario) -> dict[str, Any]:
+    """Data, model and its depth, protocol options and privacy budget. A number that JSON lacks becomes text."""
+    privacy = {"epsilon": "inf"}
+    if scenario.recipe.dp is not None:
+        privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
+    options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
+    depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
+    facts = {**options, **depth, **privacy, "dataset": scenario.data.name, "model": scenario.model.name}
+    return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+
+
+def _settings(scenario: Scenario) -> dict[str, Any]:
+    """A scenario in full, as it was understood."""
+    made = {
+        "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
+        "model": {"name": scenario.model.name, **scenario.model.options},
+        "recipe": scenario.recipe.model_dump(mode="json"),
+    }
+    return {
+        "scenario": scenario.name,
+        "setting": scenario.setting,
+        **({} if _imported(scenario) else made),
+        "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
+        "methods": {name: {"name": m.name, **m.options} for name, m in scenario.methods.items()},
+        "attacks": {name: {"name": a.name, **a.options} for name, a in scenario.attacks.items()},
+    }
+
+
+def _imported(scenario: Scenario) -> bool:
+    """Whether its models came from elsewhere, so that nothing is known of how they were made and at which cost."""
+    return registry.offers(scenario.protocol, "imported")
+
+
+def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
+    """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
+    before unlearning for some models only."""
+    roles = registry.constant(_figure_file(kind), "DRAWN_FROM") or ()
+    files = {role: getattr(case, role) for role in roles}
+    partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
+    return {} if partly or not all(files.values()) else files
+
+
+def _figure_file(kind: str) -> Path:
+    return registry.source_file("display/figures", kind)
+
+
+def _near(path: str) -> str:
+    """A path as it is typed here: relative where it lies below the working directory, quoted where it must be."""
+    near = os.path.relpath(path)
+    return shlex.quote(str(path) if near.startswith("..") else near)
+
+
+def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
+    return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}
+
+
+def _judged(case: CaseFiles) -> dict[str, str]:
+    """Stage → ledger entry of the jobs that judge a case."""
+    files = {"attack": case.scores, "metrics": case.metrics}
+    return {stage: compared.spec(path) for stage, path in files.items() if path}

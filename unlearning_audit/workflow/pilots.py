@@ -1,0 +1,85 @@
+"""Comparisons on record that foretell what a study will be able to tell.
+
+A pilot has the same data, model, recipe and protocol; it may have other numbers of blocks and of models, other methods
+and another seed.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import ArtifactError, read_json
+from unlearning_audit.workflow.nodes import ROOT
+
+STAGES = ("data", "splits", "train", "unlearn", "metrics", "comparisons")
+#: How many models of one split, or of one block, a protocol's options say.
+MODELS = ("models_per_split", "models_per_block", "models")
+NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a comparison is: what it is of (``kind``), its ``blocks``, and ``models`` of a split or block."""
+
+    node: str
+    kind: str
+    blocks: int
+    models: int
+
+    def times(self, pilot: "Size", unit: str) -> tuple[float, float]:
+        """How many times as many units, and models in a unit, as the pilot; ``unit``: what a unit is called."""
+        blocks, models = self.blocks / pilot.blocks, self.models / pilot.models
+        return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
+
+
+def recorded(root: str | Path = ROOT) -> list[dict]:
+    """The nodes that are done, as `forecast.nodes` gives those of a plan; what cannot be read is left out."""
+    found = []
+    for stage in STAGES:
+        for path in sorted(Path(root, stage).glob("*/spec.json")):
+            try:
+                spec = read_json(path)
+                parents = {tuple(Path(one).parts[-3:-1]) for one in spec["inputs"]}
+                settings = spec["settings"]
+            except (ArtifactError, KeyError, OSError):
+                continue
+            after: dict[str, list[str]] = {}
+            for of, name in sorted(parents):
+                after.setdefault(of, []).append(name)
+            found.append({"stage": stage, "node": path.parent.name, "settings": settings, "after": after})
+    return found
+
+
+def sizes(nodes: Iterable[dict]) -> dict[str, Size]:
+    """The size of every comparison among ``nodes`` whose models are made by the workflow, by its node."""
+    by_name = {(node["stage"], node["node"]): node for node in nodes}
+    made = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
+    return {one.node: one for one in made if one}
+
+
+def _size(by_name: dict[tuple[str, str], dict], node: dict) -> Size | None:
+    def parents(of: list[dict], stage: str) -> list[dict]:
+        names = dict.fromkeys(name for one in of for name in one["after"].get(stage, ()))
+        return [by_name[stage, name] for name in names if (stage, name) in by_name]
+
+    metrics = parents([node], "metrics")
+    splits = [one for one in parents(metrics, "splits") if one["settings"]["population"] != "shadows"]
+    models, data = parents(metrics, "train"), parents(metrics, "data")
+    if not (splits and models and data):
+        return None
+    protocol, trained = splits[0]["settings"], models[0]["settings"]
+    options = {name: value for name, value in protocol["options"].items() if name not in NUMBERS}
+    what = [
+        {name: value for name, value in data[0]["settings"].items() if name != "seed"}, protocol["protocol"], options,
+        protocol.get("request"), trained["model"], trained["options"], trained["recipe"],
+    ]  # fmt: skip
+    count = next((protocol["options"][name] for name in MODELS if name in protocol["options"]), 1)
+    blocks = {block for one in splits for block in one["settings"]["blocks"]}
+    return Size(node["node"], json.dumps(what, sort_keys=True), len(blocks), count)
+
+
+def pilot(of: Size, known: Iterable[Size]) -> Size | None:
+    """The largest comparison on record of the same kind, the comparison itself if it is done; None if there is none."""
+    alike = [one for one in known if one.kind == of.kind]
+    return max(alike, key=lambda one: (one.node == of.node, one.blocks * one.models, one.node), default=None)

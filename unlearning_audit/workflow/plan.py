@@ -1,0 +1,45 @@
+"""Study → nodes: what has to be made, from what, under which name (`workflow.nodes`).
+
+Nothing is imported from torch, no artifact is read. Where models or scores lie of a study with fewer blocks or attacks,
+the plan goes on from these, which changes no number.
+"""
+
+from unlearning_audit.plugins import registry
+from unlearning_audit.study.schema import Scenario, Study
+from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.plan_external import External
+from unlearning_audit.workflow.plan_scenario import Judged
+
+
+def make(study: Study) -> Plan:
+    """The plan of a study."""
+    plan = Plan(study)
+    todo = [_of(plan, scenario) for scenario in study.scenarios]
+    plan.models = _models(study, todo)
+    for one in todo:
+        one.add()
+    return plan
+
+
+def _of(plan: Plan, scenario: Scenario) -> Judged:
+    protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+    return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
+
+
+def _models(study: Study, todo: list[Judged]) -> int:
+    """How many models are trained or unlearned at most.
+
+    Raises ValueError, before anything is planned, for a study of more jobs or models than its limit.
+    """
+    counted = {one.scenario.name: (0, 0) for one in todo}
+    for one in todo:
+        counted[one.scenario.name] = tuple(map(sum, zip(counted[one.scenario.name], one.count(), strict=True)))
+    models, jobs = (sum(column) for column in zip(*counted.values(), strict=True))
+    if max(models, jobs) > study.limit:
+        most = max(counted, key=lambda name: max(counted[name]))
+        raise ValueError(
+            f"scenarios.{most}: the study would be up to {jobs:,} jobs with {models:,} models trained or unlearned, "
+            f"most of them for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, "
+            f"or set limit to {max(models, jobs)} at the top of the study to have them all"
+        )
+    return models

@@ -1,0 +1,285 @@
+"""Nodes of the models of one scenario: data, memberships, training, and what methods make of them."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.adversary.reference import needs
+from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.study import selecting
+from unlearning_audit.study.schema import PLACES, Plugin, Scenario
+from unlearning_audit.workflow.nodes import Node, Plan, terms
+
+
+def _where(population: str, blocks: list[int]) -> str:
+    return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def called(method: Plugin, name: str) -> str:
+    """How labels call a method: by its name in the library, or, of a user's function, by the ``name`` in the study."""
+    return name if "function" in method.options else method.name
+
+
+def _together(*some: dict[str, Any]) -> dict[str, Any]:
+    """The terms of several plug-ins that one job runs."""
+    known = [path for one in some for path in one.get("known", ())]
+    limits = [one["time_limit"] for one in some if "time_limit" in one]
+    return ({"known": known} if known else {}) | ({"time_limit": limits[0]} if limits else {})
+
+
+def after_request(request: int) -> list[str]:
+    """The part of a label that says after which request of a sequence something was made."""
+    return [f"request{request}"] if request else []
+
+
+class Models:
+    """Adds the nodes of the models of one scenario to a plan."""
+
+    def __init__(self, plan: Plan, scenario: Scenario) -> None:
+        self.plan, self.study, self.scenario = plan, plan.study, scenario
+        self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
+        self.record = registry.protocol(scenario.protocol.name, scenario.protocol.file)
+        self._batched: list[tuple[str, list[int]]] | None = None
+
+    def count(self) -> tuple[int, int]:
+        """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
+        models anew; a block of a protocol that does not say how many models it has counts as one."""
+        counts = self._populations().values()
+        made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
+        batches = sum(-(-count // self.study.batch) for count in counts)
+        each = 1
+        if hasattr(self.protocol, "models"):
+            each = self._said("models", _is_count, "how many models a block has, such as 2")
+        return sum(counts) * each * (1 + made), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
+
+    def _populations(self) -> dict[str, int]:
+        """Population → blocks of it."""
+
+        def sound(found) -> bool:
+            return isinstance(found, dict) and all(isinstance(k, str) and _is_count(v) for k, v in found.items())
+
+        return self._said("blocks", sound, "how many blocks each population has, such as {'target': 4}")
+
+    def _said(self, name: str, sound: Callable[[Any], bool], wanted: str):
+        """What the protocol's function ``name`` says of its options. Raises ValueError, with the place, if that of a
+        user's own protocol raises or does not return what is ``wanted``."""
+        protocol = self.scenario.protocol
+        function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
+        if protocol.file is None:
+            return function(options)
+        try:
+            with guard(protocol.file):
+                found = function(options)
+            if not sound(found):
+                raise PluginError(f"{shown(protocol.file)}: {name} must return {wanted}, it returned {said(found)}")
+        except PluginError as error:
+            raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None
+        return found
+
+    def selection(self) -> Node:
+        """Verdicts of this scenario's models on every sample, and what it takes to get them."""
+        data, metric = self._data(), self.record.selects
+        batches = self._batches(data)
+        return self.plan.add(
+            "selection", batches[0][1].name.rsplit("-", 2)[0],
+            {"metric": metric, "options": self.scenario.metrics[metric].options},
+            {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
+            {"data": "data", "splits": "membership", "originals": "logits"},
+            ("selection.npz",), (Plugin(metric, None, {}),), ("metrics",),
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _selected(self) -> list[Node]:
+        """The selection by which this scenario chooses its samples, if it does."""
+        chosen = selecting.source(self.scenario, self.study.scenarios)
+        return [Models(self.plan, chosen).selection()] if chosen else []
+
+    def _batches(self, data: Node) -> list[tuple[Node, Node]]:
+        """Memberships and models of every batch."""
+        return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
+
+    def _data(self) -> Node:
+        chosen = self.scenario.data
+        use = self.scenario.use.model_dump(mode="json")
+        options = {k: v for k, v in chosen.options.items() if k not in PLACES}
+        settings = {"source": chosen.name, "options": options, "use": use, "seed": self.study.seed}
+        files = [Path(chosen.options["path"])] if chosen.options.get("path") is not None else []
+        module = registry.load("data", chosen.name) if chosen.file is None else None
+        if hasattr(module, "content"):
+            files += module.content(module.Options(**chosen.options))
+        if files:
+            content = [source.fingerprint(file) for file in files]
+            settings["content"] = content[0] if len(content) == 1 else content
+        label = chosen.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
+        label += f"-size{use['size']:g}" if use["size"] is not None else ""
+        return self.plan.add(
+            "data", label, settings, {}, {},
+            ("data.npz",), (chosen,), ("data",),
+            place={
+                "file": chosen.file, "where": f"scenarios.{self.scenario.name}.data", "terms": terms(chosen),
+                **{k: v for k, v in chosen.options.items() if k in PLACES},
+            },
+        )  # fmt: skip
+
+    def _blocks(self, data: Node) -> list[tuple[str, list[int]]]:
+        """(population, block numbers) of every batch."""
+        if self._batched is None:
+            size = self.study.batch
+            self._batched = [
+                (population, part)
+                for population, count in self._populations().items()
+                for start in range(0, count, size)
+                for part in self._parts(data, population, list(range(start, min(start + size, count))))
+            ]
+        return self._batched
+
+    def _parts(self, data: Node, population: str, blocks: list[int]) -> list[list[int]]:
+        """The blocks of one batch; apart, where models of some, from the first on, lie here: of a study that had fewer.
+
+        No number depends on how models are batched, and so the others alone are made.
+        """
+        label = f"{data.name.rsplit('-', 1)[0]}-{self.scenario.protocol.name}-{self.scenario.model.name}"
+        known, parts = self.plan.made("train"), []
+        while blocks:
+            sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in known]
+            size = next((n for n in sizes if self._trained(data, population, blocks[:n])), len(blocks))
+            parts.append(blocks[:size])
+            blocks = blocks[size:]
+        return parts
+
+    def _trained(self, data: Node, population: str, blocks: list[int]) -> bool:
+        """Whether the models of these blocks lie here."""
+        _, train = Models(self.plan.draft(), self.scenario)._batch(data, population, blocks)
+        return Path(train.outputs["spec"]).exists()
+
+    def _splits(self, data: Node, population: str, blocks: list[int], request: int) -> Node:
+        """The memberships of one batch; in a sequence, after that request."""
+        protocol = self.scenario.protocol
+        # How many blocks there are is no part of a block's name, so that more blocks rename nothing; what another
+        # scenario is called is none either, its selection is.
+        unnamed = (*self.record.counts, "select_from", *(() if request else ("requests",)))
+        options = {k: v for k, v in protocol.options.items() if k not in unnamed}
+        step = {"request": request} if request else {}
+        label = [data.name.rsplit("-", 1)[0], protocol.name, _where(population, blocks), *after_request(request)]
+        return self.plan.add(
+            "splits", "-".join(label),
+            {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
+             "seed": self.study.seed, **step},
+            {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
+            ("membership.npz",), (protocol,), ("protocols",),
+            place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
+                   "terms": terms(protocol)},
+        )  # fmt: skip
+
+    def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
+        """The memberships of one batch after each request that was made, or just the one."""
+        made = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
+        return [self._splits(data, population, blocks, request) for request in made]
+
+    def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
+        """The memberships of one batch and the models trained on them, which know of no request."""
+        scenario = self.scenario
+        requests = self._requests(data, population, blocks)
+        base, where = data.name.rsplit("-", 1)[0], _where(population, blocks)
+        recipe = scenario.recipe.model_dump(mode="json")
+        train = self.plan.add(
+            "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
+            {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
+             "gradients": self._gradients(), **({"tokens": True} if self._needed("tokens") else {}),
+             **self._weights()},
+            {"data": [data], "splits": requests[:1], "base": self._base(data)},
+            {"data": "data", "splits": "membership", "base": "models"},
+            ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
+            place={"file": scenario.model.file, "terms": terms(scenario.model)},
+        )  # fmt: skip
+        return requests[-1], train
+
+    def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
+        """Where the user's own attacks or metrics lie, and on which terms these and others run."""
+        chosen = getattr(self.scenario, kind)
+        return {
+            "files": {name: plugin.file for name, plugin in chosen.items() if plugin.file},
+            "terms": {name: known for name, plugin in chosen.items() if (known := terms(plugin))},
+        }
+
+    def _references(self) -> tuple[str, ...]:
+        """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
+        brought = registry.defaults(self.record.offers)
+        also = [metric for metric in self.scenario.metrics.values() if metric.name not in brought]
+        files = [registry.source_file("metrics", metric.name, metric.file) for metric in also]
+        compare = not all(registry.constant(file, "ALONE") for file in files)
+        return self.record.references or (("retrain", "retrain_control") if compare else ())
+
+    def _base(self, data: Node) -> list[Node]:
+        """The model that learns the public text first, if all others start from one."""
+        model = self.scenario.model
+        if model.options.get("base") is None:
+            return []
+        label = f"{data.name.rsplit('-', 1)[0]}-{model.name}"
+        settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
+                    "seed": self.study.seed, **self._weights()}  # fmt: skip
+        return [self.plan.add(
+            "pretrain", label, settings, {"data": [data]}, {"data": "data"}, ("models.safetensors",),
+            (model,), ("models",), place={"file": model.file},
+        )]  # fmt: skip
+
+    def _weights(self) -> dict[str, str]:
+        """What lies where a model's weights are taken from, if that is a file or folder here."""
+        path = self.scenario.model.options.get("weights")
+        return {"weights_content": source.fingerprint(Path(path))} if path and Path(path).exists() else {}
+
+    def _gradients(self) -> bool | str:
+        """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
+        readers = self._needed("squared_norms")
+        wanted = self.record.gradients or "metrics" in readers
+        # What will be forgotten after each request is not known to the models before.
+        return "all" if "attacks" in readers or (wanted and self.scenario.request) else wanted
+
+    def _needed(self, signal: str) -> set[str]:
+        """Which kinds of plug-ins of the scenario, attacks or metrics, read a signal besides logits."""
+        chosen = [(kind, one.name, one.file) for kind in ("attacks", "metrics")
+                  for one in getattr(self.scenario, kind).values()]  # fmt: skip
+        declared = {one: registry.constant(registry.source_file(*one), "NEEDS") for one in chosen}
+        return {kind for (kind, *_), found in declared.items() if signal in needs(found)}
+
+    def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
+        """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""
+        method, made = self.scenario.methods[name], train
+        if method.name == "none":
+            return train
+        if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
+            return self._unlearn(data, requests[-1], train, train, method, {"at_once": True}, name)
+        for splits in requests:
+            made = self._unlearn(data, splits, train, made, method, {}, name)
+        return made
+
+    def _unlearn(
+        self,
+        data: Node,
+        splits: Node,
+        train: Node,
+        before: Node,
+        method: Plugin,
+        how: dict[str, bool],
+        name: str,
+    ) -> Node:
+        """A request to the models that came out of ``before``, the training or an earlier request; ``name``: what the
+        study calls the method."""
+        settings = {**train.settings, "method": method.name, "method_options": method.options, **how}
+        if "file" in method.options:
+            settings["method_code"] = source.digest(Path(method.options["file"]))
+        step = after_request(splits.settings.get("request", 0))
+        return self.plan.add(
+            "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, called(method, name)]), settings,
+            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data)},
+            {"data": "data", "splits": "membership", "trained": "models", "base": "models"},
+            ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
+            place={"file": self.scenario.model.file, "method_file": method.file,
+                   "terms": _together(terms(self.scenario.model), terms(method))},
+        )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Measures seconds per row on this machine, by short runs of a study's training and methods on its own data.
+
+Training runs on few rows, then on more, then for more epochs, a method with all its options on few rows and then on
+more, until a run is long enough to be measured. Writes nothing.
+"""
+
+import time
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+import torch
+
+from unlearning_audit.bank import card
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
+
+#: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.
+ENOUGH, FIRST, GROWTH = 0.3, 4, 4
+
+#: Times ENOUGH after which a run ends that has not yet read a whole batch of each set.
+PATIENCE = 30
+
+#: Models that train at once on a GPU, if a job has as many.
+TOGETHER = 8
+
+
+def measure(node: dict, draws: Draws) -> tuple[dict, str]:
+    """The rate of the kind of job that ``node`` (of `forecast.nodes`) is: seconds per row (step, answer, norm) and
+    bytes of a model. And a note: a method that fails on few rows of untrained models counts as training all over."""
+    settings = node["settings"]
+    bank, membership = _open(node, draws)
+    forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
+    note, method = "", settings.get("method")
+    if method in (None, "retrain"):
+        step = per_row(_training(everything), bank, len(everything), bank.recipe.epochs)
+    else:
+        try:
+            options, run = _method(node, forget, retain)
+            # On less than a batch of each set, a method that steps on both reads more per row than in whole.
+            batch = getattr(options, "batch_size", FIRST)
+            least = ceil(batch * len(everything) / max(min(len(forget), len(retain)), 1))
+            step = per_row(run, bank, len(everything), least=least)
+        except Exception as error:
+            note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
+            step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
+    norm = 0.0
+    if settings["gradients"] and len(forget):
+        norm = per_row(lambda own, rows: gradient_norms(own, cut(forget, rows)), bank, len(forget))
+    answer = per_row(lambda own, rows: own.logits(np.arange(rows)), bank, len(bank.x))
+    weights, statistics = (sum(v[0].nbytes for v in s.values()) for s in (bank.parameters, bank.buffers))
+    size = weights * (2 if bank.recipe.record_updates and method != "retrain" else 1) + statistics
+    return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
+
+
+def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1, least: int = FIRST) -> float:
+    """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
+    they are many in whole ``epochs``, so many times. A run reads ``least`` rows, unless that takes too long.
+
+    On a GPU a run of few rows is mostly the recording of its steps, which a job pays for once: the rate is what more
+    rows take longer.
+    """
+    count = few = min(FIRST, rows)
+    timed(run, bank, count)  # The first run includes one-time costs.
+    spent = timed(run, bank, count)
+    once = spent if card.use() == "cuda" else 0.0
+    while (spent - once < ENOUGH or (count < least and spent < PATIENCE * ENOUGH)) and count < rows * epochs:
+        count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
+        spent = timed(run, bank, count)
+    if once and spent > once:
+        return (spent - once) / (count - few) / len(bank)
+    return spent / count / len(bank)
+
+
+def timed(run: Callable[[Bank, int], object], bank: Bank, rows: int) -> float:
+    """Seconds: on a CPU those of this process, so that others do not count; else until the device has done it all."""
+    own, clock = bank.copy(), time.process_time if bank.device == "cpu" else time.perf_counter
+    began = clock()
+    run(own, rows)
+    if bank.device != "cpu":
+        torch.cuda.synchronize()
+    return clock() - began
+
+
+def name() -> str:
+    """The GPU's name, or where there is none, "cpu"."""
+    return torch.cuda.get_device_name() if card.use() == "cuda" else "cpu"
+
+
+def cut(rows: Rows, count: int) -> Rows:
+    """The first rows of every model, all if there are fewer."""
+    return Rows(rows.index[:, :count])
+
+
+def _open(node: dict, draws: Draws):
+    """An untrained bank of as many models as step together, and their memberships."""
+    ((data,), (splits,)) = node["after"]["data"], node["after"]["splits"]
+    membership = draws.membership(splits)
+    if node["stage"] == "train":
+        membership = membership[membership.originals()[0]]
+    samples, most = draws.data(data), len(membership.seed)
+    alone = open_bank(samples, membership[:1], node["settings"], node["place"])
+    together = len(set(alone.engine.groups(most)[0]))
+    held = membership[: together if card.use() == "cpu" else max(together, TOGETHER)]
+    bank = open_bank(samples, held, node["settings"], node["place"])
+    if bank.recipe.record_updates:
+        bank.updates = {name: torch.zeros_like(value) for name, value in bank.parameters.items()}
+    return bank, held
+
+
+def _training(rows: Rows) -> Callable[[Bank, int], None]:
+    """The recipe on so many of the ``rows``; if that is more than all, in epochs."""
+
+    def run(bank: Bank, count: int) -> None:
+        epochs, few = max(count // len(rows), 1), cut(rows, count)
+        recipe = bank.recipe = bank.recipe.model_copy(update={"epochs": epochs})
+        if recipe.dp is None:
+            record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
+            bank.train(few, record=record)
+            return
+        from unlearning_audit.bank import private
+
+        # At a fixed noise level, because finding the right one does not depend on the number of rows.
+        private.refuse(bank.model)
+        private.descend(bank, few, recipe, 1.0)
+
+    return run
+
+
+def _method(node: dict, forget: Rows, retain: Rows) -> tuple[Settings, Callable[[Bank, int], None]]:
+    """The method's options, and the method on about so many rows of both sets together, in the proportion of its
+    jobs."""
+    method = registry.load("methods", node["settings"]["method"], node["place"].get("method_file"))
+    options = method.Options(**node["settings"]["method_options"])
+    whole = len(forget) + len(retain)
+
+    def run(bank: Bank, rows: int) -> None:
+        # Two rows of each at least, which batch normalisation may need.
+        few = (cut(of, max(round(rows / whole * len(of)), 2)) for of in (forget, retain))
+        method.unlearn(bank, next(few), next(few), options)
+
+    return options, run

@@ -1,0 +1,209 @@
+"""Progress of a run and time left, printed from a thread that cannot stop or slow the run."""
+
+import contextlib
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
+#: Relative weights until a job of the same kind is measured.
+WEIGHTS = {
+    "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9,
+    "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
+}  # fmt: skip
+#: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.
+LIVE, TERMINAL, FILE = 0.5, 5.0, 30.0
+
+#: The blocks of models in a label.
+BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
+
+
+@dataclass
+class Watch:
+    """Counts finished and missing nodes, and estimates the time left.
+
+    ``specs`` are the paths of all nodes' spec files, results/<stage>/<node>/spec.json; a node is done when
+    its spec exists. ``now`` gives seconds; ``slots`` is how many jobs run at once, 0 if that is not known; ``names``
+    says in the user's words what a node makes.
+    """
+
+    specs: list[str]
+    now: float
+    slots: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
+    measured: dict[str, float] = field(default_factory=dict)
+    done_here: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = self.now
+        self.ready: set[str] = set()
+        self.latest = ""
+        self.look(self.now)
+        self.there = len(self.ready)
+        self.done_here = 0.0
+
+    def look(self, now: float) -> bool:
+        """Look for new files; returns whether anything changed. Files that are being rebuilt count as missing."""
+        self.now = now
+        present = {path for path in self.specs if os.path.exists(path)}
+        new = [path for path in self.specs if path in present and path not in self.ready]
+        for path in new:
+            self.measured[path] = _seconds(path)
+            self.done_here += self.measured[path]
+        changed = present != self.ready
+        self.ready = present
+        self.latest = new[-1] if new else self.latest
+        return changed
+
+    def left(self) -> float:
+        """Estimated seconds for the rest, at the speed so far; NaN until a node was finished."""
+        elapsed = self.now - self.started
+        if elapsed <= 0 or self.done_here <= 0:
+            return math.nan
+        rest, missing = self._rest(), len(self.specs) - len(self.ready)
+        # Of the jobs that run now, half is done on average; long ones would make this run look slow.
+        begun = min(self.slots, missing) / 2 * rest / max(missing, 1)
+        begun = min(begun, max(self.slots * elapsed - self.done_here, 0.0))
+        return (rest - begun) * elapsed / (self.done_here + begun)
+
+    def line(self) -> str:
+        """ "[37 of 160] unlearn salun in noisy · about 2 min left"."""
+        return f"[{len(self.ready)} of {len(self.specs)}] {self.name(self.latest)}".rstrip() + self._time()
+
+    def live(self, running: Iterable[str], width: int) -> str:
+        """A line that is written over: bar, jobs, time left, what runs now; no wider than ``width``."""
+        known = [self.name(path) for path in running if path in self.names]
+        now = f" · {', '.join(dict.fromkeys(known))}" if known else ""
+        line = f"{self.bar()} {len(self.ready)} of {len(self.specs)} jobs{self._time()}{now}"
+        return line if len(line) < width else f"{line[: max(width - 2, 0)]}…"
+
+    def name(self, path: str) -> str:
+        """What a node makes: stage, and names from the study where they are known."""
+        if not path:
+            return ""
+        stage, label = _parts(path)
+        return f"{stage} {self.names.get(path, label)}"
+
+    def _time(self) -> str:
+        left = self.left()
+        return f" · {spoken(left)} left" if len(self.ready) < len(self.specs) and not math.isnan(left) else ""
+
+    def bar(self, width: int = 20) -> str:
+        """ "█████···············": how much of all work is done, by the time it takes rather than by counting parts."""
+        done = sum(self.measured.get(path, 0.0) for path in self.ready)
+        left = self._rest() if self.measured else math.nan
+        share = done / (done + left) if done + left > 0 else len(self.ready) / max(len(self.specs), 1)
+        full = min(int(width * share), width)
+        return "█" * full + "·" * (width - full)
+
+    def _rest(self) -> float:
+        """Seconds of all missing jobs."""
+        return sum(seconds for path, seconds in self.costs().items() if path not in self.ready)
+
+    def costs(self) -> dict[str, float]:
+        """Seconds of every job: what it took, else as jobs of its name, of its name but for the blocks, or of its
+        stage, else by the stages' weights, which are seconds in the default study."""
+        alike: dict[tuple[str, ...], list[float]] = {}
+        for path, seconds in self.measured.items():
+            stage, label = _parts(path)
+            for group in _groups(stage, label):
+                total = alike.setdefault(group, [0.0, 0.0])
+                total[0] += seconds
+                total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
+        found = {path: self.measured[path] for path in self.specs if path in self.ready}
+        for path in self.specs:
+            if path not in self.ready:
+                stage, label = _parts(path)
+                group = next((g for g in _groups(stage, label) if g in alike), ())
+                seconds, count = alike.get(group, (1.0, 1.0))
+                found[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
+        return found
+
+
+def watch(
+    specs: list[str], slots: int = 0, *, names: Mapping[str, str] | None = None,
+    running: Callable[[], Iterable[str]] | None = None, stream: TextIO | None = None, every: float | None = None,
+) -> threading.Thread:  # fmt: skip
+    """Print what was finished, from a thread that ends with the process: a line each time, or, where ``running`` gives
+    the specs of the jobs that run now and the stream is a terminal, one line that is written over."""
+    stream = sys.stderr if stream is None else stream
+    live = running if _is_terminal(stream) else None
+    pause = every or (LIVE if live else TERMINAL if _is_terminal(stream) else FILE)
+    state = list(specs), slots, dict(names or {})
+    thread = threading.Thread(target=_follow, args=(state, stream, pause, live), name="progress", daemon=True)
+    thread.start()
+    return thread
+
+
+def spoken(seconds: float) -> str:
+    """ "less than 10 s", "about 40 s", "about 3 min", "about 2 h"."""
+    if seconds < 10:
+        return "less than 10 s"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} s"
+    if seconds < 90 * 60:
+        return f"about {seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
+
+
+def _follow(asked: tuple, stream: TextIO, pause: float, running: Callable[[], Iterable[str]] | None) -> None:
+    """Look, print, sleep (longer after a slow look); any exception ends the thread silently."""
+    with contextlib.suppress(Exception):
+        specs, slots, names = asked
+        state = Watch(specs, time.monotonic(), slots, names)
+        missing = len(specs) - state.there
+        if missing:
+            ready = f", {state.there} are there already" if state.there else ""
+            print(f"{missing} of {len(specs)} parts are to be made{ready}.", file=stream, flush=True)
+        while True:
+            time.sleep(pause)
+            before = time.monotonic()
+            changed = state.look(before)
+            if running:
+                end = "" if len(state.ready) < len(specs) else "\n"
+                line = state.live(running(), shutil.get_terminal_size().columns)
+                print(f"\r\x1b[K{line}", end=end, file=stream, flush=True)
+                if end:
+                    return
+            elif changed and state.latest:
+                bar = f"{state.bar()} " if _is_terminal(stream) else ""
+                print(f"{bar}{state.line()}", file=stream, flush=True)
+            pause = max(pause, 50 * (time.monotonic() - before))
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """(stage, label without key) of a spec's path."""
+    stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
+    return stage, node.rsplit("-", 1)[0]
+
+
+def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
+    """Which jobs take about as long, the most alike first: of "…-shadows4to7-npo" those of other shadow models next."""
+    blocks = BLOCKS.findall(label)
+    before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
+    return (stage, label), (stage, before, after), (stage,), ()
+
+
+def _seconds(path: str) -> float:
+    """What the job took by its own account; 0 where the file does not say."""
+    try:
+        return max(float(json.loads(Path(path).read_text())["seconds"]["function"]), 0.0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):  # no file, or a closed one
+        return False

@@ -1,0 +1,165 @@
+"""Tries the user's own files of a plan before anything is made: all are imported, models trained on one batch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from unlearning_audit.data import prepare, read_source
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.schema import Scenario
+from unlearning_audit.workflow import forecast, trial
+from unlearning_audit.workflow.job_sizes import Draws, downloaded
+from unlearning_audit.workflow.nodes import Plan
+
+
+def imports(plan: Plan) -> list[str]:
+    """The user's own files of a plan, each of which was imported, in a process of its own.
+
+    Raises ValueError, which names the first field that has the file, the file, the line and what was missing.
+    """
+    files: dict[tuple[str, str], tuple[str, Plugin]] = {}
+    for scenario in plan.study.scenarios:
+        for field, kind, plugin in _chosen(scenario):
+            file = plugin.file or (plugin.options["file"] if "function" in plugin.options else None)
+            if file is not None:
+                files.setdefault((kind, file), (f"scenarios.{scenario.name}.{field}", plugin))
+    if files:
+        import torch  # noqa: F401 (once, and not in every process that imports a file)
+    for (kind, file), (field, plugin) in files.items():
+        try:
+            isolated(lambda k=kind, p=plugin: _imported(k, p), file, trace=False)
+        except ValueError as error:
+            raise ValueError(f"{field}: {error}") from None
+    return list(dict.fromkeys(file for _, file in files))
+
+
+def _chosen(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
+    """The path in the scenario, the kind and the choice of every plug-in."""
+    for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
+        yield field, kind, getattr(scenario, field)
+    for kind in ("methods", "attacks", "metrics"):
+        for name, plugin in getattr(scenario, kind).items():
+            yield f"{kind}.{name}", kind, plugin
+
+
+def _imported(kind: str, plugin: Plugin) -> dict:
+    if plugin.file is not None:
+        registry.load(kind, plugin.name, plugin.file)
+    else:
+        module = registry.load(kind, plugin.name)
+        with guard(plugin.options["file"]):
+            module.imported(module.Options(**plugin.options))
+    return {}
+
+
+def setting(plan: Plan, name: str = "") -> trial.Setting:
+    """On what files are tried for a study: the data, model and recipe of the scenario ``name``, or the first.
+
+    Raises ValueError if the study has no such scenario, or one without data.
+    """
+    from unlearning_audit.bank.recipe import Recipe
+    from unlearning_audit.workflow.open_bank import builder
+
+    names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
+    if name and name not in names:
+        raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
+    scenario = next(one for one in plan.study.scenarios if one.name == (name or names[0]))
+    nodes = forecast.nodes(replace_scenarios(plan, scenario))
+    train = next((node for node in nodes if node["stage"] == "train"), None)
+    if train is None:
+        raise ValueError(f"scenarios.{scenario.name}: nothing is trained there, so that there is nothing to try it on")
+    draws, (source,), notes = Draws(nodes), train["after"]["data"], ()
+    node = draws.nodes[source]
+    try:
+        data = prepare(read_source(node["settings"], node["place"], Path.cwd()), seed=node["settings"]["seed"],
+                       **node["settings"]["use"])  # fmt: skip
+    except ValueError:
+        if downloaded(node["settings"], node["place"]) is None:
+            raise
+        data, notes = draws.data(source), ("  The data are not here: black images take their place.",)
+    build, _ = builder(data, train["settings"], train["place"])
+    return trial.Setting(
+        data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train["settings"]["recipe"]),
+        f"{scenario.name} of the study {plan.study.name}", notes,
+    )  # fmt: skip
+
+
+def replace_scenarios(plan: Plan, scenario: Scenario) -> Plan:
+    """The plan of a study with this scenario alone."""
+    from unlearning_audit.workflow import plan as planning
+
+    return planning.make(replace(plan.study, scenarios=(scenario,), tables={}, figures={}))
+
+
+def fields(plan: Plan, file: str, name: str = "") -> dict:
+    """What the study sets beside a user's file, where it names it (in the scenario ``name``)."""
+    for scenario in plan.study.scenarios:
+        for _, _, plugin in _chosen(scenario):
+            of = plugin.file or plugin.options.get("file")
+            if of and Path(of).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
+                return {key: value for key, value in plugin.options.items() if key != "file"}
+    return {}
+
+
+def models(plan: Plan) -> list[str]:
+    """The files of the user's own models, each of which was built, trained on one batch and asked.
+
+    A model whose data would have to be downloaded is left to its training. Raises ValueError, which names the scenario
+    or all that share the model, the file, the line and what was expected.
+    """
+    nodes = forecast.nodes(plan)
+    draws, tried, own = Draws(nodes), {}, {}
+    for node in nodes:
+        if node["stage"] != "train" or not node["place"].get("file"):
+            continue
+        (data,) = node["after"]["data"]
+        source = draws.nodes[data]
+        if _at_hand(source["settings"], source["place"]):
+            settings = {name: node["settings"][name] for name in ("model", "options", "recipe")}
+            own.setdefault(json.dumps([settings, node["place"], data], sort_keys=True), (settings, node["place"], data))
+    for settings, place, data in own.values():
+        try:
+            isolated(lambda s=settings, p=place, d=data: _tried(draws.data(d), s, p), place["file"], trace=False)
+        except PluginError as error:
+            where = _scenarios(plan, settings["model"], place["file"])
+            raise ValueError(f"{where}: {error}") from None
+        tried[place["file"]] = None
+    return list(tried)
+
+
+def _scenarios(plan: Plan, model: str, file: str) -> str:
+    """ "scenarios.noisy.model", of the first scenario that has the model."""
+    users = [one.name for one in plan.study.scenarios if (one.model.name, one.model.file) == (model, file)]
+    return f"scenarios.{users[0]}.model"
+
+
+def _tried(data, settings: dict, place: dict) -> dict:
+    """Builds one model and trains it on one batch, as a job would. Raises PluginError."""
+    import numpy as np
+
+    from unlearning_audit.bank.bank import Bank
+    from unlearning_audit.bank.recipe import Recipe
+    from unlearning_audit.bank.streams import Rows
+    from unlearning_audit.workflow.attempt import check_model
+    from unlearning_audit.workflow.open_bank import builder
+
+    recipe = Recipe(**{**settings["recipe"], "epochs": 1, "record_updates": False})
+    rows = np.flatnonzero(data.part == 0)[: recipe.batch_size]
+    build, file = builder(data, settings, place)
+    with guard(file):
+        bank = Bank.create(build, data.x[rows], data.y[rows], [0], recipe=recipe)
+    check_model(bank, data.classes, file)
+    with guard(file):
+        bank.train(Rows(np.arange(len(rows))[None]))
+    return {}
+
+
+def _at_hand(settings: dict, place: dict) -> bool:
+    """Whether a source is there without a download, or black images can take its place."""
+    if place.get("file") or place.get("path") or downloaded(settings, place):
+        return True
+    return registry.constant(registry.source_file("data", settings["source"]), "AT_HAND") is True

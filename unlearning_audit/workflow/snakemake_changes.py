@@ -1,0 +1,161 @@
+"""How Snakemake itself is changed while it runs jobs: each change with its reason.
+
+All change parts of Snakemake that are not its public interface. They are made for the versions in `CHECKED`; with any
+other version, Snakemake is left as it is, which costs time and changes no result, and the run says so once.
+
+Changes of its planning are in `workflow.snakemake_plan_changes`, and one that has to be made before Snakemake reads a
+study in `snakemake_logger_plugin_unlearning`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Collection
+from importlib.metadata import version
+from pathlib import Path
+
+from unlearning_audit.workflow import forkserver
+
+#: Minor versions of Snakemake for which the changes have been checked.
+CHECKED = ("9.27",)
+
+
+def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
+    """Make the changes for the run that ``workflow`` starts; ``folder``: that of `start_servers`, of which there are
+    jobs for ``kinds``."""
+    found = version("snakemake")
+    if not checked():
+        print(
+            f"Snakemake {found} is not one of {', '.join(CHECKED)}, so jobs start without a fork server and under "
+            "Snakemake's default limit of 100 jobs per second: slower for small studies, with the same results.",
+            file=sys.stderr,
+        )
+        return
+    lift_default_job_rate(workflow)
+    remember_checksums()
+    ask_for_sizes_once()
+    end_gracefully_from_a_thread(workflow)
+    interrupt_once()
+    if folder and workflow.local_exec:
+        forkserver.announce(folder, kinds)
+        run_scripts_in_forks(folder)
+    elif folder:
+        forkserver.stop(folder)
+
+
+def checked() -> bool:
+    """Whether the changes are known to be right for this version of Snakemake."""
+    return ".".join(version("snakemake").split(".")[:2]) in CHECKED
+
+
+def lift_default_job_rate(workflow) -> None:
+    """Remove the default limit of 100 jobs per second; a limit that the user chose is kept.
+
+    Reason: under a limit, every pass of the scheduler's loop starts a timer that causes another pass a second later,
+    and every finished job adds such a chain, so after n jobs the queue is evaluated n times a second
+    (docs/upstream_job_rate.md).
+    """
+    limit = workflow.scheduling_settings.max_jobs_per_timespan
+    if limit and (limit.max_jobs, limit.timespan) == (100, 1):
+        workflow.scheduler.job_rate_limiter = None
+
+
+def remember_checksums() -> None:
+    """Let Snakemake read a file once for its checksum, as long as the file stays what it is.
+
+    Reason: when a job has ended, it reads all inputs of the job anew for each of its outputs, while no other job can
+    start. The logits of a study are inputs of hundreds of jobs (docs/upstream_checksums.md).
+    """
+    from snakemake.io import _IOFile
+
+    by_itself, known = _IOFile.checksum, {}
+
+    async def checksum(self, *asked, **options):
+        try:
+            now = os.stat(self.file)
+        except OSError:
+            return await by_itself(self, *asked, **options)
+        key = (self.file, now.st_ino, now.st_size, now.st_mtime_ns, asked, *options.items())
+        if key not in known:
+            known[key] = await by_itself(self, *asked, **options)
+        return known[key]
+
+    _IOFile.checksum = checksum
+
+
+def ask_for_sizes_once() -> None:
+    """Let Snakemake ask for the size of an input once.
+
+    Reason: whenever a job ends it asks for those of all inputs of all jobs that could start, to choose among them, a
+    quarter of its own time in a run. They are there by then, and stay as they are.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    async def update_input_sizes(self, jobs) -> None:
+        for path in {path for job in jobs for path in job.input if path not in self._input_sizes}:
+            self._input_sizes[path] = await path.size() if await path.exists() else None
+
+    JobScheduler.update_input_sizes = update_input_sizes
+
+
+def end_gracefully_from_a_thread(workflow) -> None:
+    """Let the signal SIGTERM stop the scheduler from a thread of its own.
+
+    Reason: Snakemake's handler takes the scheduler's lock, in the main thread. If a signal comes while the scheduler
+    itself holds that lock, which it does whenever it looks after finished jobs, the thread waits for itself for ever.
+    """
+    stop = workflow.scheduler.exit_gracefully
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
+
+
+def interrupt_once() -> None:
+    """Let the first SIGINT (Ctrl-C) end the run, and further ones change nothing.
+
+    Reason: Snakemake stops its jobs while it handles the first KeyboardInterrupt; a second one that is raised meanwhile
+    ends in a traceback instead.
+    """
+
+    def once(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, once)
+
+
+def start_servers(workflow, models: bool) -> str | None:
+    """Start the fork server (see `forkserver.start`) if ``workflow`` is read to run jobs on this machine, so that
+    libraries are imported while Snakemake plans. Returns the folder of its sockets, or None."""
+    from snakemake.settings.types import ExecMode
+
+    runs = workflow.exec_mode == ExecMode.DEFAULT and not workflow.output_settings.dryrun
+    here = workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
+    return forkserver.start(models) if checked() and runs and here else None
+
+
+def run_scripts_in_forks(folder: str) -> None:
+    """Run the Python scripts of this run in forks of the server in ``folder``, where a fork can replace a process.
+
+    Reason: Snakemake starts a shell and an interpreter for every script. There is no setting for this, so a method is
+    replaced. Jobs with a GPU, several threads, another environment or a container start as before.
+    """
+    from snakemake.script import PythonScript
+
+    by_itself = PythonScript.execute_script
+
+    def execute_script(self, fname: str, edit: bool = False) -> None:
+        elsewhere = self.conda_env or self.container_img or self.env_modules or self.shadow_dir or self.bench_record
+        code = None
+        if not (edit or elsewhere or self.resources.get("gpu")) and self.threads == 1:
+            temporary = self.resources.get("tmpdir")
+            stage = Path(fname).stem.rpartition(".")[2]  # tmp….train.py
+            door = forkserver.door_for(stage, self.params.get("settings", {}))
+            added = {"TMPDIR": temporary} if temporary else {}
+            code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added})
+        if code is None:
+            by_itself(self, fname, edit)
+        elif code:
+            raise subprocess.CalledProcessError(code, f"{sys.executable} {fname}")
+
+    PythonScript.execute_script = execute_script

@@ -1,0 +1,79 @@
+"""What Snakemake says on the terminal: less of it for the command audit, and no traceback for what was told."""
+
+import logging
+import os
+from collections.abc import Iterable
+
+from unlearning_audit.workflow import compared
+from unlearning_audit.workflow.nodes import Plan
+
+#: Environment variable; 1 where only errors of Snakemake's own are wanted, because a bar says the rest.
+BRIEF = "UNLEARNING_BRIEF"
+
+#: How Snakemake names its handler for the terminal.
+HANDLER = "DefaultStreamHandler"
+#: The script whose failure is the run's own answer, with a line for everything that failed.
+ANSWER = ".failures.py"
+ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
+
+
+class Filter(logging.Filter):
+    """Leaves out how Snakemake speaks of the job that lists failures; if ``brief``, all but errors."""
+
+    def __init__(self, brief: bool) -> None:
+        super().__init__()
+        self.brief, self.answered = brief, False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is shown."""
+        text = record.getMessage()
+        if ANSWER in text or getattr(record, "rule_name", "") == "failures":
+            self.answered = True
+            return False
+        if self.answered and any(words in text for words in ENDINGS):
+            return False
+        return not self.brief or record.levelno >= logging.ERROR or text.startswith("Nothing to be done")
+
+
+def brief() -> bool:
+    """Whether only errors of Snakemake's own are wanted."""
+    return os.environ.get(BRIEF) == "1"
+
+
+def listen() -> None:
+    """Put the filter on Snakemake's handler for the terminal; the log file keeps everything."""
+    from snakemake.logging import logger
+
+    for handler in logger.handlers:
+        if handler.name == HANDLER and not any(isinstance(one, Filter) for one in handler.filters):
+            handler.addFilter(Filter(brief()))
+
+
+def names(plan: Plan) -> dict[str, str]:
+    """Spec file → what the node is for, by the names of methods and scenarios that the user gave."""
+    purposes: dict[str, dict[str, dict[str, None]]] = {}
+    for case in plan.cases:
+        models = {"": [*case.originals, case.data, *case.splits], case.method: [*case.unlearned, case.metrics]}
+        if case.scores:
+            models[case.method].append(case.scores)
+        for method, paths in models.items():
+            for path in paths:
+                scenarios = purposes.setdefault(compared.spec(path), {}).setdefault(method, {})
+                scenarios[case.scenario.name] = None
+    for comparison in plan.comparisons:
+        purposes.setdefault(comparison.outputs["spec"], {}).setdefault("", {})[comparison.scenario.name] = None
+    return {spec: _purpose(methods) for spec, methods in purposes.items()}
+
+
+def _purpose(methods: dict[str, dict[str, None]]) -> str:
+    """ "salun in noisy", or "for clean, noisy and 3 more"."""
+    scenarios = list(dict.fromkeys(name for names in methods.values() for name in names))
+    shown = ", ".join(scenarios[:2]) + (f" and {len(scenarios) - 2} more" if len(scenarios) > 2 else "")
+    named = ", ".join(name for name in methods if name)
+    return f"{named} in {shown}" if named else f"for {shown}"
+
+
+def running(workflow) -> Iterable[str]:
+    """The spec files of the jobs that run now."""
+    jobs = list(getattr(workflow.scheduler, "running", ()))
+    return [str(job.output.spec) for job in jobs if "spec" in job.output.keys()]  # noqa: SIM118 (not a dict)

@@ -1,0 +1,340 @@
+"""Tries a user's file on something small: whether it keeps its contract, and what it does."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.plugins.isolation import isolated
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from unlearning_audit.bank.bank import Bank
+    from unlearning_audit.bank.recipe import Recipe
+    from unlearning_audit.bank.streams import Rows
+
+#: Samples that a model is trained on, and as many that it never sees; the share of the former that it shall forget.
+TRAIN, FORGET = 400, 0.25
+
+#: Seconds that training two models may take; fewer epochs are trained where they would take longer.
+SECONDS = 20.0
+
+#: What a file must define to be tried → its kind.
+KINDS = {
+    "unlearn": "methods",
+    "score": "attacks",
+    "build": "models",
+    "load": "data",
+    "rows": "metrics",
+    "draw": "protocols",
+}
+NOUNS = {
+    "unlearn": "a method",
+    "score": "an attack",
+    "build": "a model",
+    "load": "a data source",
+    "rows": "a metric",
+    "draw": "a protocol",
+}
+
+
+def kind(file: str, function: str = "") -> str:
+    """The kind of plug-in that a file is; a ``function`` by another name than unlearn is a method. Raises ValueError in
+    one sentence if it is none that can be tried."""
+    if not Path(file).is_file():
+        raise ValueError(f"{file}: there is no such file; give that of {', '.join(NOUNS.values())}")
+    names = registry.defined(Path(file))
+    if function and function.partition(".")[0] not in names:
+        raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
+    known = "methods" if function else next((kind for part, kind in KINDS.items() if part in names), None)
+    if known is None:
+        parts = ", ".join(f"{part} ({noun})" for part, noun in NOUNS.items())
+        raise ValueError(f"{file}: it defines none of {parts}; audit new writes one to start from")
+    return known
+
+
+@dataclass(frozen=True)
+class Setting:
+    """On what a file is tried: samples ``x`` [samples, …] with labels ``y`` int64 [samples], the ``rows`` of them that
+    models may train on, a network and how it is trained; ``about`` says so in words."""
+
+    x: np.ndarray
+    y: np.ndarray
+    classes: int
+    rows: np.ndarray
+    build: Callable[[], "nn.Module"]
+    recipe: "Recipe"
+    about: str
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def sides(self) -> dict[str, np.ndarray]:
+        """Rows int64 [2, …] that each of two models shall forget, keep, and never sees."""
+        half = min(TRAIN, len(self.rows) // 2)
+        if half < 4:
+            raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be divided")
+        drawn = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * half] for seed in (0, 1)])
+        lost = round(FORGET * half)
+        return {"forgotten": drawn[:, :lost], "kept": drawn[:, lost:half], "never seen": drawn[:, half:]}
+
+    def bank(self) -> "Bank":
+        """Two models that are not trained yet."""
+        from unlearning_audit.bank.bank import Bank
+
+        return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
+
+    def read(self, bank: "Bank") -> dict[str, tuple[float, float]]:
+        """Accuracy and mean loss of the models on each of their `sides`."""
+        logits = bank.logits().astype(np.float64)
+        if not np.isfinite(logits).all():
+            raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
+        shifted = logits - logits.max(-1, keepdims=True)
+        loss = np.log(np.exp(shifted).sum(-1)) - shifted[:, np.arange(len(self.y)), self.y]
+        right = logits.argmax(-1) == self.y
+        return {
+            side: tuple(float(np.take_along_axis(values, rows, 1).mean()) for values in (right, loss))
+            for side, rows in self.sides.items()
+        }
+
+    @property
+    def trained(self) -> "Rows":
+        from unlearning_audit.bank.streams import Rows
+
+        return Rows(np.concatenate([self.sides["forgotten"], self.sides["kept"]], 1))
+
+    def within(self, seconds: float) -> "Setting":
+        """The same with so few epochs that training two models takes no longer than ``seconds``."""
+        if self.recipe.epochs == 1:
+            return self
+        bank = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).bank()
+        started = time.perf_counter()
+        bank.train(self.trained)
+        epochs = int(seconds / max(time.perf_counter() - started, 1e-6))
+        if epochs >= self.recipe.epochs:
+            return self
+        epochs = max(epochs, 1)
+        note = f"  Trained for {epochs} of {self.recipe.epochs} epochs, to take less than a minute."
+        recipe = self.recipe.model_copy(update={"epochs": epochs})
+        return replace(self, recipe=recipe, notes=(*self.notes, note))
+
+
+def digits(shape: tuple[int, ...] = (64,), build: Callable | None = None) -> Setting:
+    """Digits with random labels, which can only be memorised, as rows, or as pictures of that ``shape``; ``build`` maps
+    a shape and the number of classes to a network, a multilayer perceptron by default."""
+    from unlearning_audit.bank.recipe import Recipe
+    from unlearning_audit.data import digits as source
+    from unlearning_audit.models import mlp
+
+    loaded = source.load(source.Options(images=len(shape) == 3), Path.cwd())
+    x = loaded.x
+    if len(shape) == 3:
+        times = shape[1] // x.shape[2]
+        x = np.ascontiguousarray(x.repeat(times, 2).repeat(times, 3).repeat(shape[0], 1))
+    build = build or (lambda shape, classes: mlp.build(mlp.Options(hidden=[64]), shape, classes))
+    return Setting(
+        x, np.random.default_rng(2).permuted(loaded.y), loaded.classes, np.arange(len(x)),
+        lambda: build(x.shape[1:], loaded.classes), Recipe(epochs=40, lr=0.1, momentum=0.9),
+        "digits with random labels" + (f" as pictures {list(shape)}" if len(shape) == 3 else ""),
+    )  # fmt: skip
+
+
+def takes_pictures(file: str) -> bool:
+    """Whether a model's file builds a network for pictures, and none for rows of numbers."""
+    try:
+        return "as pictures" in attempt(file)
+    except ValueError:
+        return False
+
+
+def attempt(file: str, setting: Setting | None = None, fields: dict | None = None) -> str:
+    """What the file, with the ``fields`` that a study would give beside it, did on the ``setting``, in a few lines.
+
+    Raises ValueError, in one sentence with the place, for a file that fails or breaks its contract.
+    """
+    from unlearning_audit.study import choice
+
+    fields = dict(fields or {})
+    what = kind(file, fields.get("function", ""))
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in Path(file).stem.lower()).lstrip("_") or "mine"
+    name = f"my_{name}" if name in registry.names(what) else name
+    try:
+        plugin = choice.one(what, {"name": name, "file": file, **fields}, what, name)
+    except ValueError as error:
+        raise ValueError(f"{file}: {str(error).split(f'{name}: ', 1)[-1].removeprefix(f'{name}.')}") from None
+    tried = {"methods": _method, "attacks": _attack, "models": _model, "data": _data}[what]
+    lines = isolated(lambda: {"lines": tried(plugin, file, setting)}, file, trace=False)["lines"]
+    return "\n".join(lines)
+
+
+def _method(plugin, file: str, setting: Setting | None) -> list[str]:
+    import torch
+
+    from unlearning_audit.bank.streams import Rows
+    from unlearning_audit.workflow.attempt import check_models, described
+
+    torch.set_num_threads(1)  # as jobs have; more of them wait for each other
+    setting = (setting or digits()).within(SECONDS)
+    bank, sides = setting.bank(), setting.sides
+    mask = np.zeros((2, len(setting.y)), bool)
+    np.put_along_axis(mask, sides["forgotten"], True, axis=1)
+    started = time.perf_counter()
+    bank.train(setting.trained, record=mask if setting.recipe.record_updates else None)
+    training = time.perf_counter() - started
+    logits, before, retrained = bank.logits(), setting.read(bank), bank.copy()
+    retrained.reset("retrain")
+    retrained.train(Rows(sides["kept"]))
+    tensors, module = described(bank), registry.load("methods", plugin.name, plugin.file)
+    options, begun = module.Options(**plugin.options), time.perf_counter()
+    with guard(file):
+        returned = module.unlearn(bank, Rows(sides["forgotten"]), Rows(sides["kept"]), options)
+        check_models(bank, tensors, returned, file)
+    took = time.perf_counter() - begun
+    try:
+        after = setting.read(bank)
+    except NoAnswerError as error:
+        raise NoAnswerError(f"{file}: {error}") from None
+    models, one_label = (before, after, setting.read(retrained)), len(np.unique(setting.y[setting.rows])) == 1
+
+    def numbers(accuracy: float, loss: float) -> str:
+        return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
+
+    lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
+    return [
+        f"{file} keeps the contract. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
+        *setting.notes,
+        f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
+        *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
+        *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, bank.logits()))),
+        f"  {took:.2f} s for both models; {training:.2f} s to train them.",
+    ]
+
+
+def _model(plugin, file: str, setting: Setting | None) -> list[str]:
+    import torch
+
+    from unlearning_audit.workflow.attempt import check_built, check_model
+
+    torch.set_num_threads(1)
+    module = registry.load("models", plugin.name, file)
+    options = module.Options(**plugin.options)
+
+    def build(shape: tuple[int, ...], classes: int):
+        with guard(file):
+            model = module.build(options, shape, classes)
+        check_built(model, file)
+        return model
+
+    if setting is None:
+        shapes, problem = ((64,), (1, 8, 8), (3, 32, 32)), None
+        for shape in shapes:
+            setting = digits(shape, build)
+            try:
+                check_model(setting.bank(), setting.classes, file)
+            except PluginError as error:
+                problem = problem or error
+                continue
+            break
+        else:
+            raise problem
+    else:
+        x, classes = setting.x, setting.classes
+        setting = replace(setting, build=lambda: build(x.shape[1:], classes))
+        check_model(setting.bank(), classes, file)
+    setting = setting.within(SECONDS)
+    bank, started = setting.bank(), time.perf_counter()
+    with guard(file):
+        bank.train(setting.trained)
+    took, right = time.perf_counter() - started, setting.read(bank)
+    counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
+    own = counts["forgotten"] + counts["kept"]
+    learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / own
+    size = sum(value[0].numel() for value in bank.parameters.values())
+    return [
+        f"{file} keeps the contract: {size:,} weights, head {bank.model.head!r}.",
+        *setting.notes,
+        f"  Two models of {own} samples of {setting.about}: accuracy {learned:.2f} on these, "
+        f"{right['never seen'][0]:.2f} on others",
+        f"  {took:.2f} s to train both.",
+    ]
+
+
+def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
+    module = registry.load("attacks", plugin.name, file)
+    if signals := needs(getattr(module, "NEEDS", None)):
+        raise ValueError(f"{file}: it reads {', '.join(signals)}, which only models in a study tell; name it in one")
+    rng = np.random.default_rng(0)
+    if setting is None:
+        y, member, logits = _answers(rng)
+        about = "Two models with 200 forgotten and 200 never seen samples, four shadow models"
+    else:
+        y, member, logits = _trained_answers(setting)
+        about = f"A model of {member[0].sum()} samples of {setting.about} and as many never seen ones, a shadow model"
+    audited = max(len(logits) // 3, 1)
+    reference = Reference(logits[audited:], y, member[audited:], ~member[audited:])
+    began = time.perf_counter()
+    options = {"options": module.Options(**plugin.options).model_dump()}
+    score, decision = scoring.called(module, logits[:audited], y, reference, options, rng)
+    took, member = time.perf_counter() - began, member[:audited]
+    if not np.isfinite(score).all():
+        raise PluginError(f"{file}: score returned scores that are not finite")
+    wins = [(s[m][:, None] > s[~m]) + 0.5 * (s[m][:, None] == s[~m]) for s, m in zip(score, member, strict=True)]
+    caught = [float(decision[side].mean()) for side in (member, ~member)]
+    return [
+        f"{file} keeps the contract. {about}:",
+        f"  AUC {np.mean(wins):.2f} (chance is 0.50)",
+        f"  it says forgotten of {caught[0]:.0%} of the samples that were seen, and of {caught[1]:.0%} of the others",
+        f"  {took:.2f} s.",
+    ]
+
+
+def _answers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels int64 [400], who saw what bool [6, 400], and logits float32 [6, 400, 4] that are surer, by as much as
+    chance varies, of what was seen."""
+    y, member = rng.integers(4, size=400), rng.permuted(np.tile(np.arange(400) < 200, (6, 1)), axis=1)
+    logits = rng.normal(size=(6, 400, 4)).astype(np.float32)
+    label = np.broadcast_to(y[:, None], (6, 400, 1))
+    np.put_along_axis(logits, label, np.take_along_axis(logits, label, -1) + member[..., None], axis=-1)
+    return y, member, logits
+
+
+def _trained_answers(setting: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of two models of a setting, on the samples of the first."""
+    import torch
+
+    from unlearning_audit.bank.streams import Rows
+
+    torch.set_num_threads(1)
+    setting = setting.within(SECONDS)
+    rows = np.sort(np.concatenate(list(setting.sides.values()), 1)[0])
+    bank = setting.bank()
+    swapped = np.random.default_rng(1).permutation(rows)
+    seen = np.stack([setting.trained.index[0], swapped[: setting.trained.index.shape[1]]])
+    bank.train(Rows(seen))
+    return setting.y[rows], np.stack([np.isin(rows, some) for some in seen]), bank.logits(rows)
+
+
+def _data(plugin, file: str, setting: Setting | None) -> list[str]:
+    from unlearning_audit.data import duplicates, loaded, prepare
+
+    module, began = registry.load("data", plugin.name, file), time.perf_counter()
+    data = prepare(loaded(module, module.Options(**plugin.options), Path.cwd()), seed=0)
+    took = time.perf_counter() - began
+    counts = np.bincount(data.y, minlength=data.classes)
+    copies = sum(len(group) - 1 for group in duplicates(data.x))
+    test = int((data.part == 1).sum())
+    return [
+        f"{file} keeps the contract: {len(data.y):,} samples, {data.x.dtype} {list(data.x.shape[1:])}, "
+        f"{test:,} of them the test part" + ("" if test else "; set test_size in the study to split one off"),
+        f"  {data.classes} classes of {counts.min():,} to {counts.max():,} samples, {copies:,} exact copies",
+        f"  {took:.2f} s to load.",
+    ]
