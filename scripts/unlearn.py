@@ -29,6 +29,7 @@ def forgotten(
     started = time.perf_counter()
     with guard(file):
         returned = method.unlearn(bank, forget, Rows.where(member.retain), options)
+    with guard(file):  # the first one ended the copies that the method made of this process, so that none writes
         check_models(bank, before, returned, file)
         seconds = time.perf_counter() - started
         if models is not None:

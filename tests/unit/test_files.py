@@ -73,6 +73,43 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
 
 
+def test_what_a_running_process_writes_is_left_to_it(tmp_path):
+    """Two runs that share results may make the same file at the same time; each replaces it by a whole one."""
+    code = (
+        "import sys\n"
+        "from unlearning_audit.artifacts.files import replacing\n"
+        "with replacing(sys.argv[1]) as part:\n"
+        "    part.write_text('theirs')\n"
+        "    print('writing', flush=True)\n"
+        "    sys.stdin.readline()\n"
+    )
+    path = tmp_path / "file.txt"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], env={**os.environ, "PYTHONPATH": SCRIPTS}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as other:  # fmt: skip
+        other.stdout.readline()
+        with replacing(path) as part:
+            part.write_text("ours")
+        assert path.read_text() == "ours"
+        other.communicate("go on\n")
+    assert other.returncode == 0
+    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+    assert path.read_text() == "theirs"
+
+
+def test_what_a_process_of_another_machine_left_is_removed_when_it_is_old(tmp_path):
+    path, left = tmp_path / "file.txt", tmp_path / ".file.txt.another-machine.1.part"
+    left.write_text("half")
+    with replacing(path) as part:
+        part.write_text("whole")
+    assert left.exists()
+    os.utime(left, (0, 0))
+    with replacing(path) as part:
+        part.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+
+
 @pytest.mark.parametrize("name", ["a.npz", "a.parquet", "a.csv", "a.json", "models.safetensors"])
 def test_a_full_disk_is_told_and_leaves_the_old_file(tmp_path, name):
     """The limit on the size of a file makes the system refuse a write half-way, like a disk that runs full."""

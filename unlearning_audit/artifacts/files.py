@@ -3,11 +3,17 @@
 import hashlib
 import json
 import os
+import platform
+import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+
+#: After so many seconds without a write, a temporary file of another machine is one that a killed process left.
+ABANDONED = 86_400
 
 
 class ArtifactError(ValueError):
@@ -35,15 +41,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends without an error.
 
     A crash, a full disk or a killed process leaves the old file (or none), never half of a new one; temporary files
-    of killed processes are removed by the next write. Permissions follow the umask. Raises ArtifactError if the file
-    cannot be written.
+    of killed processes are removed by the next write, those of running ones are left to them. Permissions follow the
+    umask. Raises ArtifactError if the file cannot be written.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for stale in path.parent.glob(f".{path.name}.*.part"):
-            stale.unlink(missing_ok=True)
+        for other in path.parent.glob(f".{path.name}.*.part"):
+            if _abandoned(other):
+                other.unlink(missing_ok=True)
         yield part
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
@@ -61,6 +68,32 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _host() -> str:
+    """This machine's name, as far as it can stand between the dots of a file's name."""
+    return re.sub(r"[^\w-]", "-", platform.node()) or "-"
+
+
+def _abandoned(part: Path) -> bool:
+    """Whether nobody writes a temporary file of `replacing` any more: its process has ended, or it is this one; of
+    another machine's process, whether nothing was written for `ABANDONED` seconds."""
+    *_, host, pid, _ = part.name.split(".")
+    if host == _host() and pid.isdecimal():
+        return int(pid) == os.getpid() or not _runs(int(pid))
+    with suppress(OSError):
+        return time.time() - part.stat().st_mtime > ABANDONED
+    return False
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
 
 
 def _umask() -> int:

@@ -142,7 +142,7 @@ def _nothing(metric: str, why: str, attack: str = "", role: str = "") -> Row:
 
 def _accuracies(case: ExternalCase) -> list[Row]:
     if np.ptp(case.labels) == 0:  # as of passages, which have no classes to be right about
-        return accuracy.rows(case, {})
+        return accuracy.of(case, case.target)
     reasons = {
         "retain": "what models keep is unknown without train.npy",
         "heldout": "the models have seen every sample",

@@ -56,15 +56,16 @@ def unnamed(paths: Iterable[str], file: str | Path, known: Collection[str | Path
     """A sentence about those of the ``paths`` that ``file`` opened and no key depends on, if there are any.
 
     ``known``: files and folders on which keys depend. Left out are files of the system and of the library, results,
-    what is installed, and hidden folders, such as caches.
+    what is installed, and hidden folders, such as caches (one that holds the working directory hides nothing).
     """
+    folder = os.path.join(os.path.realpath(os.path.join(*FOLDER[-1:], "")), "")
     places = {os.path.realpath(os.path.join(*FOLDER[-1:], path)) for path in (file, *known)}
     root = os.path.realpath(unlearning_audit.ROOT)
     ours = [os.path.join(root, name, "") for name in ("scripts", "rules", "resources", "unlearning_audit")]
     results = os.path.join(os.path.realpath(os.path.join(*FOLDER[-1:], "results")), "")
     skipped = (*SYSTEM, *INSTALLED, *ours, results)
     strange = [path for path in sorted({os.path.realpath(path) for path in paths})
-               if not path.startswith(skipped) and "/." not in path
+               if not path.startswith(skipped) and "/." not in f"/{path.removeprefix(folder)}"
                and places.isdisjoint({path, *map(str, Path(path).parents)})]  # fmt: skip
     if not strange:
         return []
