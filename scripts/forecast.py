@@ -101,7 +101,7 @@ def forecast(settings: dict) -> None:
     forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
     models, other = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
     start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
-    kept = arithmetic.kept(rows, display.read(file) if file.exists() else [])
+    kept = arithmetic.merged(rows, display.read(file) if file.exists() else [])
     tables.write_rows(file, kept, arithmetic.COLUMNS)
     seal(file)
     truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])

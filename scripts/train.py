@@ -5,7 +5,7 @@ from pathlib import Path
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import asked, dump, open_bank
+from unlearning_audit.workflow.open_bank import dump, open_bank, token_rows
 
 from job import script
 
@@ -20,7 +20,7 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    chosen, tokens_of, about = membership[first], asked(membership, settings), membership.asked.any(axis=0)
+    chosen, tokens_of, about = membership[first], token_rows(membership, settings), membership.asked.any(axis=0)
 
     def made() -> dict:
         bank = open_bank(samples, chosen, settings, place, base)

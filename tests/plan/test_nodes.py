@@ -223,12 +223,12 @@ def test_folders_that_lie_here_are_listed_once_by_their_label(tmp_path, monkeypa
     for name in ("some-swap-aa", "some-swap-bb", "other-cc"):
         Path("results", "train", name).mkdir(parents=True)
     made = planned(STUDY)
-    assert made.made("train") == {"other": ["other-cc"], "some-swap": ["some-swap-aa", "some-swap-bb"]}
+    assert made.folders("train") == {"other": ["other-cc"], "some-swap": ["some-swap-aa", "some-swap-bb"]}
     Path("results", "train", "late-dd").mkdir()
-    assert "late" not in made.made("train")
+    assert "late" not in made.folders("train")
     draft = made.draft()
     assert (draft.study, draft.models, len(draft)) == (made.study, 0, 0)
-    assert draft.made("train") == made.made("train")
+    assert draft.folders("train") == made.folders("train")
 
 
 def test_the_key_tells_settings_parents_and_code_apart():

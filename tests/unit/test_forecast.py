@@ -178,9 +178,9 @@ def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
     before = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2")]
     after = [row("train", 5.0, rate="done", node="a-1"), row("train", 4.5, node="b-2"),
              row("train", 1.0, rate="done", node="c-3")]  # fmt: skip
-    kept = forecast.kept(after, before)
+    kept = forecast.merged(after, before)
     assert kept == [before[0], after[1], after[2]]
-    assert forecast.kept(kept, kept) == kept
+    assert forecast.merged(kept, kept) == kept
 
 
 def test_forecast_and_truth_side_by_side():

@@ -89,7 +89,7 @@ def test_what_was_there_before_tells_how_long_jobs_take_but_not_how_fast_this_ru
     paths = specs(tmp_path, train=["a"] * 4)
     finish(paths[0], 100.0)
     watch = progress.Watch(paths, 0.0)
-    assert watch.there == 1
+    assert watch.present == 1
     assert math.isnan(watch.left())
     finish(paths[1], 100.0)
     watch.look(50.0)
@@ -129,7 +129,7 @@ def test_many_jobs_are_looked_through_quickly(tmp_path):
 
 def test_the_watch_prints_plain_lines_from_a_daemon(tmp_path):
     paths, stream = specs(tmp_path, train=["a", "b"]), io.StringIO()
-    thread = progress.watch(paths, stream=stream, every=0.01)
+    thread = progress.watch(paths, stream=stream, interval=0.01)
     assert thread.daemon
     for path in paths:
         finish(path, 1.0)
@@ -145,7 +145,7 @@ def test_the_watch_prints_plain_lines_from_a_daemon(tmp_path):
 def test_a_stream_that_is_closed_ends_the_watch_silently(tmp_path):
     stream = io.StringIO()
     stream.close()
-    thread = progress.watch(specs(tmp_path, train=["a"]), stream=stream, every=0.01)
+    thread = progress.watch(specs(tmp_path, train=["a"]), stream=stream, interval=0.01)
     thread.join(5)
     assert not thread.is_alive()
 
@@ -157,7 +157,7 @@ def test_a_live_line_says_what_runs_now_by_the_users_names_and_is_written_over(t
 
     paths, stream = specs(tmp_path, train=["clean"], unlearn=["clean-classic"]), Terminal()
     names = dict(zip(paths, ("for clean", "mine in clean"), strict=True))
-    progress.watch(paths, names=names, running=lambda: paths[1:], stream=stream, every=0.01)
+    progress.watch(paths, names=names, running=lambda: paths[1:], stream=stream, interval=0.01)
     finish(paths[0], 4.0)
     deadline = time.monotonic() + 10
     while "1 of 2 jobs" not in stream.getvalue() and time.monotonic() < deadline:

@@ -203,7 +203,7 @@ def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
 
 def test_the_command_line_has_types_and_is_blamed():
     """Snakemake leaves text inside the mappings that --config gives."""
-    found = reading.read(changed(), given={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
+    found = reading.read(changed(), changes={"seed": 3, "defaults": {"recipe": {"epochs": "5", "lr": "0.5"}}})
     assert (found.seed, found.scenarios[0].recipe.epochs, found.scenarios[0].recipe.lr) == (3, 5, 0.5)
     for given, expected in (
         ({"bootstap": 3}, "bootstap: there is no such field, did you mean 'bootstrap'? (known: "),
@@ -213,10 +213,10 @@ def test_the_command_line_has_types_and_is_blamed():
             "defaults.recipe.epochs: must be a whole number, found 5.5 (given",
         ),
     ):
-        message = sentence(changed(), given=given)
+        message = sentence(changed(), changes=given)
         assert message.startswith(f"config.yaml: {expected}")
         assert message.endswith("(given by --config)")
-    assert "--config" not in sentence(changed(("seed", "x")), given={"batch": 3})
+    assert "--config" not in sentence(changed(("seed", "x")), changes={"batch": 3})
 
 
 def test_suggestions_name_the_nearest_and_list_all():

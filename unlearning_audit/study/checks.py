@@ -29,106 +29,109 @@ SETS = ("paper", "adaptive", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
 
 
-def scenario(one: Scenario) -> None:
+def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
-    _training(one)
-    _attacks(one)
-    _comparisons(one)
-    for kind, chosen in (("methods", one.methods), ("attacks", one.attacks)):
-        names = list(chosen)
+    _training(scenario)
+    _attacks(scenario)
+    _comparisons(scenario)
+    for kind, plugins in (("methods", scenario.methods), ("attacks", scenario.attacks)):
+        names = list(plugins)
         for i, name in enumerate(names):
-            twin = next((other for other in names[:i] if chosen[other] == chosen[name]), None)
+            twin = next((earlier for earlier in names[:i] if plugins[earlier] == plugins[name]), None)
             if twin is not None:
                 raise _joint((kind, name), f"is the same as {twin!r}; change an option or leave one of the two out")
-    for name, method in one.methods.items():
+    for name, method in scenario.methods.items():
         where = ("methods", name)
         _schedule(method.options, where, method.options.get("epochs", method.options.get("repair_epochs")))
         recorded = "record_updates" in registry.declared("methods", method.name, method.file)
-        if recorded and not one.recipe.record_updates:
+        if recorded and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
             _function(method, where)
-    path = one.data.options.get("path")
+    path = scenario.data.options.get("path")
     if path is not None and not Path(path).exists():
         raise StudyError(
             ("data", "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
 
 
-def looks(planned: list[int], every: Iterable[Scenario]) -> None:
+def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError for looks that do not grow, and for a number of pairs that is none of them."""
     try:
         levels(looks=planned) if planned else None
     except ValueError as error:
         raise StudyError(("looks",), str(error)) from None
-    for one in every:
-        pairs = one.protocol.options.get("pairs")
+    for scenario in scenarios:
+        pairs = scenario.protocol.options.get("pairs")
         if planned and pairs is not None and pairs not in planned:
-            where = f"which scenario {one.name!r} has; change one of both"
+            where = f"which scenario {scenario.name!r} has; change one of both"
             raise StudyError(("looks",), f"{planned} hold no look at {pairs} pairs, {where}")
 
 
-def scenarios(every: Iterable[Scenario]) -> None:
+def scenarios(scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError for scenarios, or two points of one, that are equal but for their names, and for
     label_noise_kind in a study without label noise."""
-    every = list(every)
-    for one in [] if any(s.use.label_noise for s in every) else every:
-        for field in sorted(one.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
-            raise StudyError(("scenarios", one.name, "data", field), "has no effect; no scenario sets label_noise")
-    known = {}
-    for one in every:
-        same = known.setdefault(_content(one), [])
-        point = next((other for other in same if other.name == one.name), None)
+    scenarios = list(scenarios)
+    for scenario in [] if any(s.use.label_noise for s in scenarios) else scenarios:
+        for field in sorted(scenario.use.model_fields_set & {"label_noise_kind", "label_noise_seed"}):
+            raise StudyError(("scenarios", scenario.name, "data", field), "has no effect; no scenario sets label_noise")
+    alike = {}
+    for scenario in scenarios:
+        same = alike.setdefault(_content(scenario), [])
+        point = next((earlier for earlier in same if earlier.name == scenario.name), None)
         if point is not None:
-            raise StudyError(("scenarios", one.name, "vary"), f"sets the same for {point.setting} and {one.setting}")
-        twin = next((other for other in same if not (other.axes or one.axes)), None)
-        same.append(one)
+            raise StudyError(
+                ("scenarios", scenario.name, "vary"), f"sets the same for {point.setting} and {scenario.setting}"
+            )
+        twin = next((earlier for earlier in same if not (earlier.axes or scenario.axes)), None)
+        same.append(scenario)
         if twin is not None:
             raise StudyError(
-                ("scenarios", one.name), f"is the same as {twin.name!r}; change a field or leave one of the two out"
+                ("scenarios", scenario.name),
+                f"is the same as {twin.name!r}; change a field or leave one of the two out",
             )
 
 
-def display(kind: str, name: str, wish: Table | Figure, every: Iterable[Scenario]) -> None:
+def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError if a table or figure names a scenario, axis, attack or metric that does not exist."""
-    where, every = (kind, name), list(every)
-    names = list(dict.fromkeys(s.name for s in every))
+    where, scenarios = (kind, name), list(scenarios)
+    names = list(dict.fromkeys(s.name for s in scenarios))
     if name in BUILT_IN[kind]:
         raise StudyError(where, f"must have another name; every study has a {kind[:-1]} {name!r} of its own")
-    for i, chosen in enumerate(wish.scenarios):
-        if chosen not in names:
-            raise StudyError((*where, "scenarios"), unknown(chosen, names, f"scenario {chosen!r}"))
-        if chosen in wish.scenarios[:i]:
-            raise StudyError((*where, "scenarios"), f"names {chosen!r} twice; keep one of the two")
+    for i, scenario_name in enumerate(wish.scenarios):
+        if scenario_name not in names:
+            raise StudyError((*where, "scenarios"), unknown(scenario_name, names, f"scenario {scenario_name!r}"))
+        if scenario_name in wish.scenarios[:i]:
+            raise StudyError((*where, "scenarios"), f"names {scenario_name!r} twice; keep one of the two")
     if kind == "figures":
         try:
             _drawing(wish.kind)
         except ValueError as error:
             raise StudyError((*where, "kind"), str(error)) from None
-    shown = [s for s in every if s.name in wish.scenarios]
+    displayed = [s for s in scenarios if s.name in wish.scenarios]
     field = "columns" if kind == "tables" else "axis"
-    axis, axes = getattr(wish, field), {axis for s in shown for axis in s.axes}
+    axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
     if axis is not None and axis not in {*axes, "scenario"}:
         raise StudyError((*where, field), unknown(axis, {*axes, "scenario"}, f"axis {axis!r} in these scenarios"))
-    asked = registry.declared("display/figures", wish.kind) if kind == "figures" else ()
-    if "axis" in asked and axis is None:
+    declared = registry.declared("display/figures", wish.kind) if kind == "figures" else ()
+    if "axis" in declared and axis is None:
         raise StudyError((*where, "axis"), f"is missing; name one of {', '.join(sorted({*axes, 'scenario'}))}")
-    if "requests" in asked and any(not s.request for s in shown):
+    if "requests" in declared and any(not s.request for s in displayed):
         raise StudyError((*where, "scenarios"), "must name scenarios whose protocol has several requests")
     for field in ("metric", "attack", "where", "footer") if kind == "tables" else ():
-        given = _listed(getattr(wish, field))
-        twin = next((one for i, one in enumerate(given) if one in given[:i]), None)
+        values = _listed(getattr(wish, field))
+        twin = next((value for i, value in enumerate(values) if value in values[:i]), None)
         if twin is not None:
-            what = twin.model_dump(exclude_defaults=True) if isinstance(twin, Where) else twin
-            raise StudyError((*where, field), f"names {what!r} twice; keep one of the two")
+            text = twin.model_dump(exclude_defaults=True) if isinstance(twin, Where) else twin
+            raise StudyError((*where, field), f"names {text!r} twice; keep one of the two")
     if kind == "tables" and wish.layout == "rankings":
         _ranked(wish, where)
     for metric in _listed(wish.metric) if kind == "tables" else ():
-        _metric(metric, (*where, "metric"), shown)
+        _metric(metric, (*where, "metric"), displayed)
     for attack in _listed(wish.attack):
-        _adversary(attack, (*where, "attack"), shown)
+        _adversary(attack, (*where, "attack"), displayed)
     for about in _listed(wish.where) if kind == "tables" else ():
-        _about(about, (*where, "where"), shown)
+        _about(about, (*where, "where"), displayed)
 
 
 # ---------------------------------------------------------------- helpers
@@ -153,9 +156,9 @@ def _ranked(wish: Table, where: tuple[str, str]) -> None:
             raise _joint((*where, field), "has no effect with the layout rankings; leave it out")
 
 
-def _content(one: Scenario) -> str:
+def _content(scenario: Scenario) -> str:
     """All of a scenario but its names, as text that is equal for equal ones."""
-    parts = {part: value for part, value in vars(one).items() if part not in ("name", "setting", "axes")}
+    parts = {part: value for part, value in vars(scenario).items() if part not in ("name", "setting", "axes")}
     return json.dumps(parts, sort_keys=True, default=vars)
 
 
@@ -167,8 +170,8 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
     return StudyError(path, sentence, joint=True)
 
 
-def _training(one: Scenario) -> None:
-    recipe = one.recipe
+def _training(scenario: Scenario) -> None:
+    recipe = scenario.recipe
     _schedule(recipe.model_dump(), ("recipe",), recipe.epochs)
     if recipe.dp is None:
         return
@@ -176,7 +179,7 @@ def _training(one: Scenario) -> None:
         raise _joint(("recipe", "augment"), "must be none with dp, whose accountant counts one gradient per sample")
     if recipe.record_updates:
         raise _joint(("recipe", "record_updates"), "must be false with dp; private training keeps no updates")
-    if one.model.options.get("norm") == "batch":
+    if scenario.model.options.get("norm") == "batch":
         raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
 
 
@@ -197,25 +200,25 @@ def _schedule(options: dict[str, Any], where: tuple[str, ...], epochs: int | Non
         raise _joint(at, f"must be less than epochs ({epochs}), found {milestones[-1]}")
 
 
-def _attacks(one: Scenario) -> None:
-    protocol = one.protocol
+def _attacks(scenario: Scenario) -> None:
+    protocol = scenario.protocol
     record = registry.protocol(protocol.name, protocol.file)
-    asked, own = record.attacked, record.own_rows
-    if asked and not one.attacks:
+    attacked, own_rows = record.attacked, record.own_rows
+    if attacked and not scenario.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
-    if not (asked or own) and one.attacks:
+    if not (attacked or own_rows) and scenario.attacks:
         raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
-    for name, attack in one.attacks.items() if own else ():
+    for name, attack in scenario.attacks.items() if own_rows else ():
         if "PROBABILITY" not in registry.defined(registry.source_file("attacks", attack.name, attack.file)):
             reports = (
                 f"must be art or another that says PROBABILITY = True; the protocol {protocol.name!r} reports those"
             )
             raise _joint(("attacks", name), reports)
-    for name, attack in one.attacks.items():
+    for name, attack in scenario.attacks.items():
         need = registry.constant(registry.source_file("attacks", attack.name, attack.file), "NEEDS")
         if not set(needs(need)) <= set(SIGNALS):
             raise _joint(("attacks", name), f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}")
-    files = {name: registry.source_file("attacks", a.name, a.file) for name, a in one.attacks.items()}
+    files = {name: registry.source_file("attacks", a.name, a.file) for name, a in scenario.attacks.items()}
     learners = [name for name, file in files.items() if registry.constant(file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(
@@ -224,13 +227,15 @@ def _attacks(one: Scenario) -> None:
         )
 
 
-def _comparisons(one: Scenario) -> None:
+def _comparisons(scenario: Scenario) -> None:
     """Metrics that are asked for beyond a protocol's own compare with retrained models, unless they say otherwise."""
-    own = registry.defaults(registry.protocol(one.protocol.name, one.protocol.file).offers)
-    others = {key: metric.name for key, metric in one.metrics.items() if metric.name not in own and not metric.file}
-    files = {key: registry.source_file("metrics", name) for key, name in others.items()}
+    defaults = registry.defaults(registry.protocol(scenario.protocol.name, scenario.protocol.file).offers)
+    extras = {
+        key: metric.name for key, metric in scenario.metrics.items() if metric.name not in defaults and not metric.file
+    }
+    files = {key: registry.source_file("metrics", name) for key, name in extras.items()}
     extra = next((key for key, file in files.items() if not registry.constant(file, "ALONE")), None)
-    if extra is not None and "retrain" not in one.methods:
+    if extra is not None and "retrain" not in scenario.methods:
         raise _joint(("metrics", extra), "compares with retrained models; add retrain to the methods")
 
 
@@ -245,50 +250,50 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
         missing = registry.missing_packages(path)
         if missing:
             raise ValueError(f"{path}: it imports {missing[0]}, which is not installed here; pip install {missing[0]}")
-        taken = registry.signature(path, function)
+        signature = registry.signature(path, function)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
-    if taken is not None:
+    if signature is not None:
         try:
-            parameters = [arguments.Parameter(*one) for one in taken[0]]
-            arguments.assigned(parameters, method.options["options"], method.options["give"], more=taken[1])
+            parameters = [arguments.Parameter(*parameter) for parameter in signature[0]]
+            arguments.assigned(parameters, method.options["options"], method.options["give"], more=signature[1])
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
 
 
-def _metric(metric: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
-    known = {quantity.name for quantity in _quantities(shown)}
-    if not any(fnmatchcase(metric, name) for name in known):
-        raise StudyError(where, unknown(metric, known, f"metric {metric!r} in these scenarios"))
+def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
+    names = {quantity.name for quantity in _quantities(displayed)}
+    if not any(fnmatchcase(metric, name) for name in names):
+        raise StudyError(where, unknown(metric, names, f"metric {metric!r} in these scenarios"))
 
 
-def _adversary(attack: str, where: tuple[str, ...], shown: list[Scenario]) -> None:
+def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
     """An attack is named as "name/form"; without a form it is a set of attacks, or one that a metric gives rows of."""
     name, _, form = attack.partition("/")
-    known = {name for s in shown for name in s.attacks}
-    if name in known and form not in FORMS:
+    attacks = {name for s in displayed for name in s.attacks}
+    if name in attacks and form not in FORMS:
         raise StudyError(where, f"must be {name}/trained or {name}/unlearned, found {attack!r}")
-    brought = {own for quantity in _quantities(shown) for own in quantity.attacks}
-    if attack and name not in known and attack not in brought:
-        choice = [*brought, *(f"{name}/{form}" for name in known for form in FORMS)]
+    brought = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
+    if attack and name not in attacks and attack not in brought:
+        choice = [*brought, *(f"{name}/{form}" for name in attacks for form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
 
 
-def _about(about: Where, where: tuple[str, ...], shown: list[Scenario]) -> None:
+def _about(about: Where, where: tuple[str, ...], displayed: list[Scenario]) -> None:
     """The library's metrics name roles and targets as in `NAMED`."""
-    if any(metric.file for s in shown for metric in s.metrics.values()):
+    if any(metric.file for s in displayed for metric in s.metrics.values()):
         return
-    for name, known in NAMED.items():
+    for name, values in NAMED.items():
         value = getattr(about, name)
-        if value and value not in known:
-            raise StudyError((*where, name), unknown(value, known, f"{name} {value!r}"))
+        if value and value not in values:
+            raise StudyError((*where, name), unknown(value, values, f"{name} {value!r}"))
 
 
-def _quantities(shown: list[Scenario]) -> list[Quantity]:
+def _quantities(displayed: list[Scenario]) -> list[Quantity]:
     """Everything that the metrics of these scenarios compute."""
     return [
         quantity
-        for s in shown
+        for s in displayed
         for key, metric in s.metrics.items()
         for quantity in registry.quantities(metric.name, metric.file, key)
     ]

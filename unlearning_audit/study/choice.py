@@ -47,16 +47,16 @@ LIMITED = ("methods", "attacks", "metrics")
 
 def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool = False) -> dict[str, Plugin]:
     """Methods, attacks or metrics, by the names that the study gives them. Raises StudyError."""
-    found = {}
+    plugins = {}
     for name, options in raw.items():
         options = {"name": name, **(options or {})}
         if name in registry.names(kind) and options["name"] != name:
             raise StudyError((kind, name), f"is the library's own {NOUNS[kind]}; give the other one another name")
-        found[name] = one(kind, options, kind, name, partial=partial)
-    return found
+        plugins[name] = choose(kind, options, kind, name, partial=partial)
+    return plugins
 
 
-def one(
+def choose(
     kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False
 ) -> Plugin | None:
     """The plug-in that the mapping ``raw`` at ``where`` chooses; fields ``beside`` its options are ignored here.
@@ -64,34 +64,34 @@ def one(
     None if ``partial`` and required options are missing. Raises StudyError.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
-    name, known = options.pop("name", None), registry.names(kind)
+    name, library = options.pop("name", None), registry.names(kind)
     if name is None:
-        raise StudyError((*where, "name"), f"is missing; choose one of {', '.join(known)}")
+        raise StudyError((*where, "name"), f"is missing; choose one of {', '.join(library)}")
     if not isinstance(name, str):
-        raise StudyError((*where, "name"), f"must be text, found {messages.shown(name)}")
+        raise StudyError((*where, "name"), f"must be text, found {messages.as_yaml(name)}")
     at = where if name == where[-1] else (*where, "name")
-    if name not in known and _is_function(kind, options):
+    if name not in library and _is_function(kind, options):
         name = registry.adapter(kind)
     # An option of that name comes first: the adapter of functions has one.
-    takes_file = name in known and "file" in registry.options(kind, name).model_fields
+    takes_file = name in library and "file" in registry.options(kind, name).model_fields
     file = None
     if "file" in options and not takes_file:
         file = options.pop("file")
         _check_file(kind, name, file, where, at)
-    elif name not in known:
-        raise StudyError(at, messages.unknown(name, known, f"{NOUNS[kind]} {name!r}"))
+    elif name not in library:
+        raise StudyError(at, messages.unknown(name, library, f"{NOUNS[kind]} {name!r}"))
     form = registry.options(kind, name, file)
     terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
     terms = [term for term in terms if term not in form.model_fields]
     also = ["name", *([] if takes_file else ["file"]), *terms, *beside]
-    said = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
-    for path in said.depends:
+    agreed = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
+    for path in agreed.depends:
         if not Path(path).exists():
             raise StudyError(
                 (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
             )
-    chosen = validated(form, options, *where, also=also, partial=partial)
-    return chosen and Plugin(name, file, chosen.model_dump(mode="json"), said.depends, said.time_limit)
+    settings = validated(form, options, *where, also=also, partial=partial)
+    return settings and Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
 
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:
@@ -119,7 +119,7 @@ def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: An
 def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tuple[str, ...]) -> None:
     """A user's own file, under a name of its own, has all the parts of its kind."""
     if not isinstance(file, str):
-        raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.shown(file)}")
+        raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")
     if name in registry.names(kind):
         raise StudyError(at, f"is the library's own {NOUNS[kind]}; give your file another name than {name!r}")
     if not re.fullmatch(messages.NAME, name):

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from unlearning_audit.study.messages import StudyError, shown
+from unlearning_audit.study.messages import StudyError, as_yaml
 
 #: How deeply a study may be nested, and how many values it may unfold into through aliases.
 DEEPEST, MOST = 30, 100_000
@@ -69,7 +69,7 @@ class _Loader(yaml.SafeLoader):
             hint = "" if kind == "timestamp" else "; leave the tag out"
             raise StudyError(
                 (),
-                f"holds {shown(node.value)} in line {line}, which is no {kind}; put it in quotes if it is text{hint}",
+                f"holds {as_yaml(node.value)} in line {line}, which is no {kind}; put it in quotes if it is text{hint}",
             ) from None
 
 
@@ -102,8 +102,8 @@ def _read(path: Path) -> dict[str, Any]:
     if content is None:
         raise StudyError((), "is empty; a study needs at least the fields study and scenarios")
     if not isinstance(content, dict):
-        what = "a list" if isinstance(content, list) else shown(content)
-        raise StudyError((), f"must hold a mapping of fields such as study and scenarios, found {what}")
+        description = "a list" if isinstance(content, list) else as_yaml(content)
+        raise StudyError((), f"must hold a mapping of fields such as study and scenarios, found {description}")
     return content
 
 
@@ -129,14 +129,14 @@ def _refuse_endless(node: yaml.Node | None, above: tuple[int, ...], sizes: dict[
     return size
 
 
-def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], seen: set[int]) -> None:
+def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], visited: set[int]) -> None:
     """Raise StudyError for a mapping with the same key twice; each alias is checked once."""
-    if node is None or id(node) in seen:
+    if node is None or id(node) in visited:
         return
-    seen.add(id(node))
+    visited.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
-            _refuse_twins(item, (*path, str(i)), seen)
+            _refuse_twins(item, (*path, str(i)), visited)
     if isinstance(node, yaml.MappingNode):
         lines = {}
         for key, item in node.value:
@@ -146,4 +146,4 @@ def _refuse_twins(node: yaml.Node | None, path: tuple[str, ...], seen: set[int])
                     where = f"in line {line} and before in line {lines[key.value]}"
                     raise StudyError((*path, key.value), f"is given twice, {where}; keep one of the two")
                 lines[key.value] = line
-            _refuse_twins(item, (*path, str(key.value)), seen)
+            _refuse_twins(item, (*path, str(key.value)), visited)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unlearning_audit.study.messages import Path, StudyError, contains, shown, unknown
+from unlearning_audit.study.messages import Path, StudyError, as_yaml, contains, unknown
 
 #: Fields that map names to options, or just list names; a scenario's own replace the defaults' as a whole.
 NAMED = ("methods", "attacks")
@@ -49,19 +49,19 @@ class Variant:
             return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
         depths = range(len(error.path), 0, -1)
         places = [(at, mapping, depth) for depth in depths for at, mapping in reversed(self.layers)]
-        found = (at for at, mapping, depth in places if contains(mapping, error.path[:depth]))
-        return error.under(*next(found, ("scenarios", self.name)))
+        sources = (at for at, mapping, depth in places if contains(mapping, error.path[:depth]))
+        return error.under(*next(sources, ("scenarios", self.name)))
 
 
-def variants(name: str, defaults: dict[str, Any], own: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
+def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
     """The scenario itself, or one for every combination of the values of its ``vary``. Raises StudyError, also for
     more than ``limit`` of these."""
     root = ("scenarios", name)
-    layers = [(("defaults",), defaults), (root, own)]
+    layers = [(("defaults",), defaults), (root, overrides)]
     try:
-        base = override(override({}, defaults), own)
+        base = override(override({}, defaults), overrides)
         axes = base.pop("vary", None) or {}
-        at = root if "vary" in own else ("defaults",)
+        at = root if "vary" in overrides else ("defaults",)
         steps = _axes(axes, base, (*at, "vary"))
         if (count := math.prod(map(len, steps))) > limit:
             raise StudyError(
@@ -78,16 +78,16 @@ def variants(name: str, defaults: dict[str, Any], own: dict[str, Any], limit: in
         raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*root)) from None
 
 
-def override(base: dict[str, Any], own: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
+def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
     """The fields of one scenario over others, mapping by mapping.
 
     Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole,
     unless fields are set ``inside`` them; a list of names picks from those it replaces. Raises StudyError.
     """
     merged = dict(base)
-    for key, value in own.items():
+    for key, value in overrides.items():
         if key in NAMED:
-            merged[key] = _named(key, merged.get(key), value, inside)
+            merged[key] = _plugins_over(key, merged.get(key), value, inside)
         else:
             merged[key] = value if key == "vary" else _over(merged.get(key), value)
     return merged
@@ -100,27 +100,27 @@ def label(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _over(old: Any, own: Any) -> Any:
-    if not (isinstance(old, dict) and isinstance(own, dict)):
-        return own
-    if "name" in own and old.get("name") not in (None, own["name"]):
-        return own
-    return {**old, **{key: _over(old.get(key), value) for key, value in own.items()}}
+def _over(old: Any, new: Any) -> Any:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return new
+    if "name" in new and old.get("name") not in (None, new["name"]):
+        return new
+    return {**old, **{key: _over(old.get(key), value) for key, value in new.items()}}
 
 
-def _named(key: str, old: Any, own: Any, inside: bool) -> dict[str, Any]:
+def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
     old = old or {}
-    if isinstance(own, list):
-        for i, name in enumerate(own):
+    if isinstance(new, list):
+        for i, name in enumerate(new):
             if not isinstance(name, str):
-                raise StudyError((key, i), f"must be a name, found {shown(name)}; use a mapping to give options")
-        twin = next((name for i, name in enumerate(own) if name in own[:i]), None)
+                raise StudyError((key, i), f"must be a name, found {as_yaml(name)}; use a mapping to give options")
+        twin = next((name for i, name in enumerate(new) if name in new[:i]), None)
         if twin is not None:
             raise StudyError((key,), f"names {twin!r} twice; keep one of the two")
-        return {name: old.get(name) for name in own}
-    if not isinstance(own, dict):
-        raise StudyError((key,), f"must list names or map names to options, found {shown(own)}")
-    return {**old, **{name: _over(old.get(name), value) for name, value in own.items()}} if inside else own
+        return {name: old.get(name) for name in new}
+    if not isinstance(new, dict):
+        raise StudyError((key,), f"must list names or map names to options, found {as_yaml(new)}")
+    return {**old, **{name: _over(old.get(name), value) for name, value in new.items()}} if inside else new
 
 
 # ---------------------------------------------------------------- axes
@@ -129,14 +129,14 @@ def _named(key: str, old: Any, own: Any, inside: bool) -> dict[str, Any]:
 def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
     """The values of every axis, checked."""
     if not isinstance(axes, dict):
-        raise StudyError(where, f"must map axes to their values, found {shown(axes)}")
+        raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
     steps = []
     for axis, values in axes.items():
         step = _axis(axis, values, base, where)
-        name, labels = step[0].axis, [one.label for one in step]
+        name, labels = step[0].axis, [value.label for value in step]
         if name == "scenario":
             raise StudyError((*where, axis), "must have another name; tables use scenario for the scenarios themselves")
-        if name in [other[0].axis for other in steps]:
+        if name in [step_[0].axis for step_ in steps]:
             raise StudyError(
                 (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"
             )
@@ -165,8 +165,8 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
         if "vary" in itertools.chain(*values.values()):
             raise StudyError(at, "cannot set vary itself; add an axis beside it")
         return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
-    what = f"found {shown(values)}" if not isinstance(values, dict) else "found a value that is no mapping"
-    raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {what}")
+    problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is no mapping"
+    raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {problem}")
 
 
 def _nested(path: list[str], value: Any) -> dict[str, Any]:

@@ -81,18 +81,18 @@ def plain(value: Any, path: Path = ()) -> Any:
     if len(path) > 30:
         raise StudyError(path[:3], "is nested more than 30 levels deep")
     if isinstance(value, dict):
-        found = {}
+        mapping = {}
         for key, item in value.items():
             name = _key(key, path)
-            if name in found:
+            if name in mapping:
                 raise StudyError((*path, name), "is given twice; keep one of the two")
-            found[name] = plain(item, (*path, name))
-        return found
+            mapping[name] = plain(item, (*path, name))
+        return mapping
     if isinstance(value, (list, tuple)):
         return [plain(item, (*path, i)) for i, item in enumerate(value)]
     infinite = isinstance(value, float) and not math.isfinite(value)
     if infinite and (math.isnan(value) or "dp.epsilon" not in ".".join(map(str, path))):
-        raise StudyError(path, f"must be finite, found {shown(value)}")
+        raise StudyError(path, f"must be finite, found {as_yaml(value)}")
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
         raise StudyError(path, f"holds half a character, {value!a}; write the character itself")
     if value is not None and not isinstance(value, (str, bool, int, float)):
@@ -114,7 +114,7 @@ def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), part
     if not errors:
         return None
     path = errors[0][0]
-    raise StudyError(path, _sentence([e for p, e in errors if p == path], _known(model, path, also)))
+    raise StudyError(path, _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
 
 
 def contains(mapping: Any, path: Path) -> bool:
@@ -131,7 +131,7 @@ def contains(mapping: Any, path: Path) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def as_yaml(value: Any) -> str:
     """A value as a reader knows it from YAML, shortened."""
     if value is None:
         return "nothing"
@@ -149,7 +149,7 @@ def shown(value: Any) -> str:
 def _key(key: Any, path: Path) -> str:
     if isinstance(key, bool) or not isinstance(key, (str, int, float)) or key != key:
         why = "YAML reads yes, no, on and off so; put it in quotes" if isinstance(key, bool) else "use text"
-        raise StudyError(path, f"the key {shown(key) if key is not None else 'null'} is not text ({why})")
+        raise StudyError(path, f"the key {as_yaml(key) if key is not None else 'null'} is not text ({why})")
     if isinstance(key, str) and any("\ud800" <= c <= "\udfff" for c in key):
         raise StudyError(path, f"the key {key!a} holds half a character; write the character itself")
     return key if isinstance(key, str) else f"{key:g}" if isinstance(key, float) else str(key)
@@ -174,38 +174,38 @@ def _path(error: dict[str, Any], raw: Any) -> Path:
     return tuple(path)
 
 
-def _known(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
+def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
     """The names that may stand where the last part of ``path`` stands."""
-    known = {*model.model_fields, *also}
+    names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(part)
         inner = [] if field is None else [t for t in _types(field.annotation) if issubclass(t, Settings)]
         if inner:
-            model, known = inner[0], set(inner[0].model_fields)
-    return known
+            model, names = inner[0], set(inner[0].model_fields)
+    return names
 
 
 def _types(annotation: Any) -> list[type]:
     """All classes in an annotation such as ``dict[str, Privacy | None]``."""
-    inner = [found for part in typing.get_args(annotation) for found in _types(part)]
+    inner = [kind for part in typing.get_args(annotation) for kind in _types(part)]
     return [annotation, *inner] if isinstance(annotation, type) and not inner else inner
 
 
-def _sentence(errors: list[dict[str, Any]], known: set[str]) -> str:
+def _sentence(errors: list[dict[str, Any]], names: set[str]) -> str:
     """One sentence about the errors of one field (several: the branches of a union)."""
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":
-        return unknown(str(first["loc"][-1]), known)
+        return unknown(str(first["loc"][-1]), names)
     if _is_missing(first):
         return "is missing; add it"
     if first["type"] in ("value_error", "assertion_error"):
         sentence = first["msg"].split(", ", 1)[1]
-        return sentence if isinstance(value, dict) else f"{sentence}, found {shown(value)}"
+        return sentence if isinstance(value, dict) else f"{sentence}, found {as_yaml(value)}"
     expected = list(dict.fromkeys(_expected(error) for error in errors))
     if "a number" in expected and "a whole number" in expected:
         expected.remove("a whole number")
-    what = "the key must be" if first["loc"][-1] == "[key]" else "must be"
-    return f"{what} {' or '.join(expected)}, found {shown(value)}{_hint(' or '.join(expected), value)}"
+    subject = "the key must be" if first["loc"][-1] == "[key]" else "must be"
+    return f"{subject} {' or '.join(expected)}, found {as_yaml(value)}{_hint(' or '.join(expected), value)}"
 
 
 def _expected(error: dict[str, Any]) -> str:
@@ -217,8 +217,8 @@ def _expected(error: dict[str, Any]) -> str:
     if kind in ("too_short", "too_long"):
         low = kind == "too_short"
         n = limits["min_length" if low else "max_length"]
-        what = "a mapping" if limits["field_type"] == "Dictionary" else "a list"
-        return f"{what} of at {'least' if low else 'most'} {n} entr{'y' if n == 1 else 'ies'}"
+        container = "a mapping" if limits["field_type"] == "Dictionary" else "a list"
+        return f"{container} of at {'least' if low else 'most'} {n} entr{'y' if n == 1 else 'ies'}"
     if kind in EXPECTED:
         return EXPECTED[kind].format(**limits)
     return error["msg"].removeprefix("Input should be ")

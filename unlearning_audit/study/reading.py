@@ -13,22 +13,22 @@ from unlearning_audit.study.messages import StudyError
 from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
 
 
-def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, Any] | None = None) -> Study:
-    """Validate a study. ``origin`` is the file's name, for messages; ``given`` is what the command line adds.
+def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
+    """Validate a study. ``origin`` is the file's name, for messages; ``changes`` are what the command line adds.
 
     Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
     """
-    given = configfile.typed(dict(given or {}))
+    changes = configfile.typed(dict(changes or {}))
     try:
-        top = validated(StudyFile, messages.plain(configfile.update(config, given)))
+        top = validated(StudyFile, messages.plain(configfile.update(config, changes)))
         _check_layer(top.defaults, "defaults")
-        for name, own in top.scenarios.items():
-            _check_layer(own or {}, "scenarios", name)
+        for name, fields in top.scenarios.items():
+            _check_layer(fields or {}, "scenarios", name)
         scenarios = tuple(
-            one
-            for name, own in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, own or {}, top.limit)
-            for one in sequences.steps(_scenario(variant))
+            step
+            for name, fields in top.scenarios.items()
+            for variant in expand.variants(name, top.defaults, fields or {}, top.limit)
+            for step in sequences.steps(_scenario(variant))
         )
         checks.scenarios(scenarios)
         selecting.check(scenarios)
@@ -43,7 +43,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", given: dict[str, A
         )  # fmt: skip
         return select(whole, top.only)
     except StudyError as error:
-        end = " (given by --config)" if error.path and messages.contains(given, error.path) else ""
+        end = " (given by --config)" if error.path and messages.contains(changes, error.path) else ""
         raise StudyError((), f"{origin}: {error}{end}") from None
 
 
@@ -56,30 +56,34 @@ def select(study: Study, only: Sequence[str]) -> Study:
     scenarios = study.scenarios
     names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
     for name in only:
-        if name not in (known := set().union(*names)):
-            raise StudyError(("only",), messages.unknown(name, sorted(known), f"scenario, protocol or system {name!r}"))
-    chosen = [not only or bool(own & set(only)) for own in names]
-    sources = {s.protocol.options.get("select_from") for s, own in zip(scenarios, chosen, strict=True) if own}
-    kept = tuple(s for s, own in zip(scenarios, chosen, strict=True) if own or s.name in sources)
-    shown = {scenario.name for scenario in kept}
+        if name not in (allowed := set().union(*names)):
+            raise StudyError(
+                ("only",), messages.unknown(name, sorted(allowed), f"scenario, protocol or system {name!r}")
+            )
+    selected = [not only or bool(labels & set(only)) for labels in names]
+    sources = {s.protocol.options.get("select_from") for s, labels in zip(scenarios, selected, strict=True) if labels}
+    subset = tuple(s for s, labels in zip(scenarios, selected, strict=True) if labels or s.name in sources)
+    remaining = {scenario.name for scenario in subset}
     tables, figures = (
-        {name: display for name, display in displays.items() if shown.issuperset(display.scenarios)}
+        {name: display for name, display in displays.items() if remaining.issuperset(display.scenarios)}
         for displays in (study.tables, study.figures)
     )
     # No name has a hyphen, so that no other study is called like a part of this one.
     name = "-".join([study.name, *only])
-    return replace(study, name=name, scenarios=kept, tables=tables, figures=figures)
+    return replace(study, name=name, scenarios=subset, tables=tables, figures=figures)
 
 
 def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
     """What a study that names no figure draws: the kinds that its protocols declare, each of their scenarios."""
-    shown: dict[str, list[str]] = {}
-    for one in scenarios:
-        for kind in registry.protocol(one.protocol.name, one.protocol.file).figures if one.attacks else ():
-            names = shown.setdefault(kind, [])
-            names += [one.name] * (one.name not in names)
-    titles = {kind: registry.constant(registry.source_file("display/figures", kind), "TITLE") for kind in shown}
-    return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in shown.items()}
+    kinds: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        for kind in (
+            registry.protocol(scenario.protocol.name, scenario.protocol.file).figures if scenario.attacks else ()
+        ):
+            names = kinds.setdefault(kind, [])
+            names += [scenario.name] * (scenario.name not in names)
+    titles = {kind: registry.constant(registry.source_file("display/figures", kind), "TITLE") for kind in kinds}
+    return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
 
 
 def system(scenario: Scenario) -> str:
@@ -98,7 +102,7 @@ def _check_layer(layer: dict[str, Any], *where: str) -> None:
         validated(DataChoice, _uses(fields.get("data", {})), "data")
         for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
             if "name" in fields.get(field, {}):
-                choice.one(kind, fields[field], field, beside=USES if field == "data" else (), partial=True)
+                choice.choose(kind, fields[field], field, beside=USES if field == "data" else (), partial=True)
         free = ["methods"] if _imports(fields) else []
         for kind in ("methods", "attacks") if where == ("defaults",) else ():
             choice.several(kind, {} if kind in free else fields.get(kind, {}), partial=True)
@@ -115,11 +119,11 @@ def _scenario(variant: expand.Variant) -> Scenario:
             name=variant.name,
             setting=variant.setting,
             axes=variant.axes,
-            data=choice.one("data", fields.data, "data", beside=USES),
+            data=choice.choose("data", fields.data, "data", beside=USES),
             use=validated(DataChoice, _uses(fields.data), "data"),
-            model=choice.one("models", fields.model, "model"),
+            model=choice.choose("models", fields.model, "model"),
             recipe=fields.recipe,
-            protocol=choice.one("protocols", fields.protocol, "protocol"),
+            protocol=choice.choose("protocols", fields.protocol, "protocol"),
             methods=_with_control(choice.several("methods", fields.methods), fields.controls),
             attacks=choice.several("attacks", fields.attacks),
             metrics=_metrics(fields),
@@ -151,7 +155,7 @@ def _imported(variant: expand.Variant) -> Scenario:
         if options:
             why = f"must have no options with the protocol {fields.protocol['name']}; its logits are there"
             raise StudyError(("methods", name), why)
-    protocol = choice.one("protocols", fields.protocol, "protocol")
+    protocol = choice.choose("protocols", fields.protocol, "protocol")
     module = registry.load("protocols", protocol.name)
     options = module.Options(**protocol.options)
     try:
@@ -176,8 +180,8 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
             ("methods", "retrain_control"), "is made by the study itself; use another name or controls: false"
         )
     retrain = methods["retrain"]
-    other = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
-    return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, other)}
+    options = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
+    return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, options)}
 
 
 def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
@@ -189,7 +193,7 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
     record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
     offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))
     brought = registry.defaults(offers)
-    read = [other for name in brought for other in registry.declared("metrics", name, None, "READS")]
+    read = [metric for name in brought for metric in registry.declared("metrics", name, None, "READS")]
     for key, options in fields.metrics.items():
         _offered(key, options or {}, fields.protocol["name"], offers, read)
     computed = dict.fromkeys([*brought, *read, *fields.metrics])

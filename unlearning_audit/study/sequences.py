@@ -16,38 +16,38 @@ INDIFFERENT = ("none", "retrain")
 TOGETHER = "_at_once"
 
 
-def check(one: Scenario) -> None:
+def check(scenario: Scenario) -> None:
     """Raise StudyError for what a sequence of requests does not allow."""
-    if _count(one) == 1:
+    if _count(scenario) == 1:
         return
-    if AXIS in one.axes:
+    if AXIS in scenario.axes:
         raise StudyError(("vary", AXIS), "must have another name where the protocol has requests", joint=True)
-    if one.recipe.record_updates:
+    if scenario.recipe.record_updates:
         sentence = "must be false with several requests; one sum of updates cannot be taken back request by request"
         raise StudyError(("recipe", "record_updates"), sentence, joint=True)
-    for name in one.methods:
+    for name in scenario.methods:
         if name.endswith(TOGETHER):
             raise StudyError(
                 ("methods", name), f"must not end with {TOGETHER}, which the study adds itself", joint=True
             )
 
 
-def steps(one: Scenario) -> Iterator[Scenario]:
+def steps(scenario: Scenario) -> Iterator[Scenario]:
     """The scenario after each of its requests, each method also given them all at once; itself if there is one."""
-    if _count(one) == 1:
-        yield one
+    if _count(scenario) == 1:
+        yield scenario
         return
     methods, together = {}, []
-    for name, method in one.methods.items():
+    for name, method in scenario.methods.items():
         methods[name] = method
         if method.name not in INDIFFERENT:
             together.append(name + TOGETHER)
             methods[name + TOGETHER] = method
-    for request in range(1, _count(one) + 1):
-        axes = {**one.axes, AXIS: str(request)}
+    for request in range(1, _count(scenario) + 1):
+        axes = {**scenario.axes, AXIS: str(request)}
         setting = ";".join(f"{axis}={label}" for axis, label in axes.items())
-        yield replace(one, axes=axes, setting=setting, methods=methods, request=request, at_once=tuple(together))
+        yield replace(scenario, axes=axes, setting=setting, methods=methods, request=request, at_once=tuple(together))
 
 
-def _count(one: Scenario) -> int:
-    return one.protocol.options.get("requests", 1)
+def _count(scenario: Scenario) -> int:
+    return scenario.protocol.options.get("requests", 1)

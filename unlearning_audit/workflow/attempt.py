@@ -28,13 +28,13 @@ def check_built(model: object, file: str) -> None:
     """Check that what a user's file built is a model that names its head. Raises PluginError that says what lacks."""
     if not isinstance(model, nn.Module):
         raise PluginError(f"{shown(file)}: build must return a torch.nn.Module, it returned {said(model)}")
-    head, known = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
-    if not known:
+    head, names = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
+    if not names:
         raise PluginError(f"{shown(file)}: the model that build returned has no parameters, so that nothing is learned")
-    if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in known):
-        wanted = 'model.head, the name of its last layer in a text such as "fc"'
-        found = f"{head!r}, which is none of its layers" if isinstance(head, str) else said(head)
-        raise PluginError(f"{shown(file)}: build must give the model an attribute {wanted}; found {found}")
+    if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in names):
+        requirement = 'model.head, the name of its last layer in a text such as "fc"'
+        value = f"{head!r}, which is none of its layers" if isinstance(head, str) else said(head)
+        raise PluginError(f"{shown(file)}: build must give the model an attribute {requirement}; found {value}")
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
@@ -42,28 +42,26 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
     rows = min(2, len(bank.x))
     x = bank.scaled(bank.x[:rows])
     kind = str(x.dtype).removeprefix("torch.")
-    wanted = f"to {kind} {list(x.shape)} the model must answer with logits, float [{rows}, {classes}]"
+    requirement = f"to {kind} {list(x.shape)} the model must answer with logits, float [{rows}, {classes}]"
     try:
         with guard(file), torch.no_grad():
             answer = forward_one(bank.model.eval(), *bank.state(0), x)
     except PluginError as error:
-        raise PluginError(f"{error} ({wanted})") from None
+        raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
-        raise PluginError(f"{shown(file)}: {wanted}; it answered {said(answer)}")
+        raise PluginError(f"{shown(file)}: {requirement}; it answered {said(answer)}")
 
 
 def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
     """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
     if returned is not None:
-        wanted = "it must change the models of the bank and return nothing"
-        raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {wanted}")
+        requirement = "it must change the models of the bank and return nothing"
+        raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {requirement}")
     after = described(bank)
     for name in before | after:
         if before.get(name) != after.get(name):
-            was, found = (_words(known.get(name)) for known in (before, after))
-            raise PluginError(
-                f"{shown(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {found}"
-            )
+            was, now = (_words(tensors.get(name)) for tensors in (before, after))
+            raise PluginError(f"{shown(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {now}")
 
 
 def described(bank: Bank) -> dict[str, tuple]:
@@ -75,25 +73,25 @@ def described(bank: Bank) -> dict[str, tuple]:
     }  # fmt: skip
 
 
-def _words(what: tuple | None) -> str:
-    if what is None:
+def _words(tensor: tuple | None) -> str:
+    if tensor is None:
         return "not there"
-    return what[0] if len(what) == 1 else f"{what[1]} {list(what[0])}"
+    return tensor[0] if len(tensor) == 1 else f"{tensor[1]} {list(tensor[0])}"
 
 
-def attempt(made: Callable[[], dict], models: str, logits: str, part: str, file: str | None, **terms) -> dict:
-    """Facts of what ``made`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
+def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file: str | None, **terms) -> dict:
+    """Facts of what ``write`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
 
-    ``part``: "model" or "method", whichever ``made`` is the first to use. ``file`` is that of the user's own code, or
+    ``part``: "model" or "method", whichever ``write`` is the first to use. ``file`` is that of the user's own code, or
     None: the library's own is trusted not to end the process. ``terms`` as of `isolated`.
     """
 
     def safely() -> dict:
         try:
-            return made()
+            return write()
         except NoAnswerError as error:
-            known = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
-            return failure(models, logits, *known)
+            reason = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
+            return failure(models, logits, *reason)
         except PluginError as error:
             traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
             return failure(models, logits, part, str(error))

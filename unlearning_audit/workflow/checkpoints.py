@@ -86,22 +86,22 @@ def _load(model: nn.Module, path: Path) -> None:
     from safetensors.torch import load_file
 
     try:
-        state = load_file(path)
+        tensors = load_file(path)
     except Exception as error:
         raise ValueError(f"{path}: this is no whole file of safetensors ({error})") from None
-    own = model.state_dict()
-    missing, extra = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    state = model.state_dict()
+    missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
         problems += [f"has {', '.join(extra[:3])}, which the model does not know"] if extra else []
         raise ValueError(f"{path}: {' and '.join(problems)}; is it a state dict of the model that the study names?")
-    for name, value in state.items():
-        if value.shape != own[name].shape:
-            shapes = f"{list(value.shape)}, the model's has {list(own[name].shape)}"
+    for name, value in tensors.items():
+        if value.shape != state[name].shape:
+            shapes = f"{list(value.shape)}, the model's has {list(state[name].shape)}"
             raise ValueError(f"{path}: tensor {name!r} has shape {shapes}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
-    model.load_state_dict(state)
+    model.load_state_dict(tensors)
 
 
 def _published(readings: np.ndarray, samples: Data, member: Membership) -> Published:

@@ -13,28 +13,30 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     stage_of = {n.outputs["spec"]: [stage, name] for stage, nodes in plan.nodes.items() for name, n in nodes.items()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
     cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
-    found = []
-    for one in plan.comparisons:
-        where = one.scenario.name, one.scenario.setting
-        made = {}
-        for method in one.scenario.methods:
-            asked = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
+    places = []
+    for comparison in plan.comparisons:
+        where = comparison.scenario.name, comparison.scenario.setting
+        jobs = {}
+        for method in comparison.scenario.methods:
+            sides = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
             files = [
                 path
-                for case in asked if not registry.offers(one.scenario.protocol, "imported")
+                for case in sides if not registry.offers(comparison.scenario.protocol, "imported")
                 for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
                 for path in batch[1:]
             ]  # fmt: skip
-            made[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
-        files = {name: path for name, path in one.outputs.items() if name != "spec"}
-        place = {"scenario": where[0], "setting": where[1], "methods": list(one.scenario.methods)}
-        found.append({**place, **files, "made": made})
-    return found
+            jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
+        files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
+        place = {"scenario": where[0], "setting": where[1], "methods": list(comparison.scenario.methods)}
+        places.append({**place, **files, "made": jobs})
+    return places
 
 
 def files(plan: Plan) -> list[str]:
     """The tables of all comparisons, each once."""
-    return sorted({path for one in plan.comparisons for name, path in one.outputs.items() if name != "spec"})
+    return sorted(
+        {path for comparison in plan.comparisons for name, path in comparison.outputs.items() if name != "spec"}
+    )
 
 
 def spec(path: str) -> str:

@@ -7,7 +7,7 @@ def edges(plan: Plan) -> list[list[str]]:
     """[from, to] between stages, without those that another way implies for every node."""
     maker = {path: node for nodes in plan.nodes.values() for node in nodes.values() for path in node.outputs.values()}
     above: dict[str, set[str]] = {}
-    found: dict[tuple[str, str], None] = {}
+    arrows: dict[tuple[str, str], None] = {}
 
     def visit(node: Node) -> None:
         if node.name in above:
@@ -18,9 +18,9 @@ def edges(plan: Plan) -> list[list[str]]:
             visit(parent)
         beyond = set().union(*(above[name] for name in parents), set())
         above[node.name] = beyond | set(parents)
-        found.update({(p.stage, node.stage): None for name, p in parents.items() if name not in beyond})
+        arrows.update({(p.stage, node.stage): None for name, p in parents.items() if name not in beyond})
 
     for nodes in plan.nodes.values():
         for node in nodes.values():
             visit(node)
-    return [list(edge) for edge in found]
+    return [list(edge) for edge in arrows]

@@ -36,17 +36,17 @@ COLUMNS = ("stage", "node", "models", "seconds", "bytes", "rate")
 def nodes(plan: Plan) -> list[dict]:
     """Every node in JSON values: stage, name (node), spec file, settings, place, and its parents' names by stage
     (after)."""
-    made_by = {path: n for made in plan.nodes.values() for n in made.values() for path in n.outputs.values()}
-    found = []
+    made_by = {path: n for by_name in plan.nodes.values() for n in by_name.values() for path in n.outputs.values()}
+    table = []
     for node in (n for stage in STAGES for n in plan.nodes[stage].values()):
         after: dict[str, list[str]] = {}
         for paths in node.inputs.values():
             for path in [paths] if isinstance(paths, str) else paths:
                 names = after.setdefault(made_by[path].stage, [])
                 names.extend([made_by[path].name] if made_by[path].name not in names else [])
-        found.append({"stage": node.stage, "node": node.name, "spec": node.outputs["spec"],
+        table.append({"stage": node.stage, "node": node.name, "spec": node.outputs["spec"],
                       "settings": node.settings, "place": node.place, "after": after})  # fmt: skip
-    return found
+    return table
 
 
 def label(node: str) -> str:
@@ -65,13 +65,13 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     recipe["dp"] = recipe["dp"] is not None
     trains = method in (None, "retrain")
     rows = splits["train"] - (splits["forget"] if method == "retrain" else 0)
-    what = [
+    parts = [
         data["shape"], data["classes"], settings["model"], settings["options"], recipe, settings["gradients"],
         # Training takes the same in either stage; a method's time depends on the size of the forget set.
         "" if trains else [method, settings["method_options"], round(splits["forget"] / splits["train"], 2)],
     ]  # fmt: skip
     return {
-        "kind": json.dumps(what, sort_keys=True),
+        "kind": json.dumps(parts, sort_keys=True),
         "models": splits["originals" if method is None else "models"],
         "work": rows * (settings["recipe"]["epochs"] if trains else 1),
         "samples": data["samples"],
@@ -94,20 +94,20 @@ def size(job: dict, rate: dict) -> float:
 
 def weights(jobs: dict[str, dict], rates: dict[str, dict]) -> float:
     """Bytes of the weights of all ``jobs`` with models; ``rates`` as `recorded` gives them."""
-    return sum(max(one["written"] * rates[one["kind"]]["bytes"], 0.0) for one in jobs.values())
+    return sum(max(job["written"] * rates[job["kind"]]["bytes"], 0.0) for job in jobs.values())
 
 
-def recorded(jobs: dict[str, dict], done: dict[str, dict]) -> dict[str, dict]:
-    """kind → rate, from those of the ``jobs`` that are ``done`` (node → seconds, bytes)."""
+def recorded(jobs: dict[str, dict], measured: dict[str, dict]) -> dict[str, dict]:
+    """kind → rate, from those of the ``jobs`` that are ``measured`` (node → seconds, bytes)."""
     sums: dict[str, list[float]] = {}
-    for name in jobs.keys() & done.keys():
-        one, total = jobs[name], sums.setdefault(jobs[name]["kind"], [0.0] * 4)
-        weights = done[name]["bytes"] - size(one, {"bytes": 0})
-        for i, value in enumerate((done[name]["seconds"], one["models"] * one["work"], weights, one["written"])):
+    for name in jobs.keys() & measured.keys():
+        job, total = jobs[name], sums.setdefault(jobs[name]["kind"], [0.0] * 4)
+        weights = measured[name]["bytes"] - size(job, {"bytes": 0})
+        for i, value in enumerate((measured[name]["seconds"], job["models"] * job["work"], weights, job["written"])):
             total[i] += value
     return {
-        kind: {"step": spent / max(work, 1), "answer": 0.0, "norm": 0.0, "bytes": left / written, "from": "ledger"}
-        for kind, (spent, work, left, written) in sums.items()
+        kind: {"step": spent / max(work, 1), "answer": 0.0, "norm": 0.0, "bytes": left / models, "from": "ledger"}
+        for kind, (spent, work, left, models) in sums.items()
     }
 
 
@@ -127,53 +127,53 @@ def rows(
     facts: dict[str, dict],
     sizes: dict[str, dict],
     rates: dict[str, dict],
-    done: dict[str, dict],
-    others: Iterable[dict] = (),
+    measured: dict[str, dict],
+    records: Iterable[dict] = (),
 ) -> list[dict]:
     """Every node with the `COLUMNS`; ``rate`` says where its seconds come from: done (it took them), ledger, probe or
     default study.
 
-    ``rates``: kind → rate, "from" in it; ``done``: node → seconds and bytes; ``others``: stage, node, seconds and
+    ``rates``: kind → rate, "from" in it; ``measured``: node → seconds and bytes; ``records``: stage, node, seconds and
     bytes of all jobs without models on record, of whichever study.
     """
-    known = jobs(nodes, facts, sizes)
+    with_models = jobs(nodes, facts, sizes)
     alike: dict[tuple[str, str], list[dict]] = {}
-    for other in others:
-        alike.setdefault((other["stage"], label(other["node"])), []).append(other)
-    found = []
+    for record in records:
+        alike.setdefault((record["stage"], label(record["node"])), []).append(record)
+    table = []
     for node in nodes:
         name, stage, models = node["node"], node["stage"], 0
-        if name in known:
-            one, rate = known[name], rates[known[name]["kind"]]
-            models, spent, left, said = one["written"], seconds(one, rate), size(one, rate), rate["from"]
+        if name in with_models:
+            job, rate = with_models[name], rates[with_models[name]["kind"]]
+            models, spent, left, source = job["written"], seconds(job, rate), size(job, rate), rate["from"]
         else:
-            spent, left, said = scoring(node, _cells(node, facts, sizes), alike.get((stage, label(name)), []))
+            spent, left, source = scoring(node, _cells(node, facts, sizes), alike.get((stage, label(name)), []))
             left = {**facts, **sizes}.get(name, {"bytes": left})["bytes"]
-        if name in done:
-            spent, left, said = done[name]["seconds"], done[name]["bytes"], "done"
-        found.append(dict(zip(COLUMNS, (stage, name, models, spent, left, said), strict=True)))
-    return found
+        if name in measured:
+            spent, left, source = measured[name]["seconds"], measured[name]["bytes"], "done"
+        table.append(dict(zip(COLUMNS, (stage, name, models, spent, left, source), strict=True)))
+    return table
 
 
 def scoring(node: dict, cells: int, alike: list[dict]) -> tuple[float, float, str]:
     """(seconds, bytes, where from) of a job without models: the mean of those on record with the same stage and label
     (``alike``), else that of the default study, in proportion to ``cells``, which are models × samples."""
     if alike:
-        return (*(sum(one[part] for one in alike) / len(alike) for part in ("seconds", "bytes")), "ledger")
+        return (*(sum(record[part] for record in alike) / len(alike) for part in ("seconds", "bytes")), "ledger")
     stage, scale = node["stage"], max(cells / CELLS, 1.0)
     return WEIGHTS[stage] * scale, cells * SCORE_BYTES if stage == "attack" else 0.0, "default study"
 
 
 def total(rows: Iterable[dict]) -> dict[str, dict]:
     """Jobs, models, seconds, bytes of each stage in the order of ``rows``, and the ``rates`` they rest on."""
-    found: dict[str, dict] = {}
+    sums: dict[str, dict] = {}
     for row in rows:
-        one = found.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "bytes": 0.0, "rates": []})
-        one["jobs"] += 1
+        entry = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "bytes": 0.0, "rates": []})
+        entry["jobs"] += 1
         for name in ("models", "seconds", "bytes"):
-            one[name] += row[name]
-        one["rates"] += [row["rate"]] if row["rate"] not in one["rates"] else []
-    return found
+            entry[name] += row[name]
+        entry["rates"] += [row["rate"]] if row["rate"] not in entry["rates"] else []
+    return sums
 
 
 def parents(nodes: list[dict]) -> dict[Name, list[Name]]:
@@ -192,11 +192,11 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
     """
     cost = {(row["stage"], row["node"]): row["seconds"] + start[row["stage"]] for row in rows}
     place = {name: i for i, name in enumerate(cost)}
-    missing = {name: [one for one in after.get(name, ()) if one in cost] for name in cost}
-    left, children = {name: len(some) for name, some in missing.items()}, {name: [] for name in cost}
-    for name, some in missing.items():
-        for one in some:
-            children[one].append(name)
+    missing = {name: [parent for parent in after.get(name, ()) if parent in cost] for name in cost}
+    left, children = {name: len(above) for name, above in missing.items()}, {name: [] for name in cost}
+    for name, above in missing.items():
+        for parent in above:
+            children[parent].append(name)
     room, ready, running, now = {True: gpus, False: slots}, {True: [], False: []}, [], 0.0
 
     def on_gpu(name: Name) -> bool:
@@ -224,10 +224,10 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
                 let(child)
 
 
-def kept(rows: list[dict], former: list[dict]) -> list[dict]:
+def merged(rows: list[dict], former: list[dict]) -> list[dict]:
     """The rows to keep of a forecast; for jobs that are done, the earlier forecast."""
-    told = {(row["stage"], row["node"]): row for row in former if row["rate"] != "done"}
-    return [told.get((row["stage"], row["node"]), row) if row["rate"] == "done" else row for row in rows]
+    forecasts = {(row["stage"], row["node"]): row for row in former if row["rate"] != "done"}
+    return [forecasts.get((row["stage"], row["node"]), row) if row["rate"] == "done" else row for row in rows]
 
 
 def _cells(node: dict, facts: dict[str, dict], sizes: dict[str, dict]) -> int:

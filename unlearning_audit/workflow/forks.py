@@ -91,9 +91,9 @@ class Server:
     def serve(self) -> None:
         """Import what jobs need, and serve until standard input is closed."""
         scripts = [file.stem for file in SCRIPTS.glob("*.py")]
-        light = [one for one in scripts if one not in WITH_MODELS + DRAWING]
-        mine = {"numbers": light, "drawings": DRAWING, "models": WITH_MODELS}
-        for module in (*SERVERS[self.name][1], *mine.get(self.name, ())):
+        light = [name for name in scripts if name not in WITH_MODELS + DRAWING]
+        modules = {"numbers": light, "drawings": DRAWING, "models": WITH_MODELS}
+        for module in (*SERVERS[self.name][1], *modules.get(self.name, ())):
             _take(module)
             for script in scripts:
                 sys.modules.pop(script, None)  # a job reads its own
@@ -112,7 +112,7 @@ class Server:
                 if name == self.name:
                     self.fork()
                 elif name in self.doors:
-                    self.begin(next(one for one in line(name) if SERVERS[one][0] == self.name))
+                    self.begin(next(server for server in line(name) if SERVERS[server][0] == self.name))
         return True
 
     def left(self, names: Collection[str]) -> dict[str, socket.socket]:
@@ -122,7 +122,7 @@ class Server:
     def fork(self) -> None:
         """Accept a request, and answer it in a fork; an announcement needs none."""
         client, _ = self.doors[self.name].accept()
-        if not _gone(client) and os.fork() == 0:
+        if not _is_closed(client) and os.fork() == 0:
             self.close(self.doors)
             _run(client, self.path)
         client.close()
@@ -152,7 +152,7 @@ def line(name: str) -> Iterator[str]:
         name = SERVERS[name][0]
 
 
-def _gone(client: socket.socket) -> bool:
+def _is_closed(client: socket.socket) -> bool:
     """Whether who asked has closed the connection without a word."""
     try:
         return not client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)

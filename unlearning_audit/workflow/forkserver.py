@@ -51,10 +51,12 @@ def door_for(script: str, settings: dict) -> str:
     if script in DRAWING:
         return "drawings"
     if script not in WITH_MODELS:
-        chosen = [(kind, one["name"]) for kind in ("metrics", "attacks") for one in settings.get(kind, {}).values()]
-        return next((door for plugin in chosen if (door := _door_of(*plugin))), "numbers")
-    others = "privacy" if settings.get("recipe", {}).get("dp") else "models"
-    return _door_of("models", settings.get("model", "")) or others
+        plugins = [
+            (kind, choice["name"]) for kind in ("metrics", "attacks") for choice in settings.get(kind, {}).values()
+        ]
+        return next((door for plugin in plugins if (door := _door_of(*plugin))), "numbers")
+    default = "privacy" if settings.get("recipe", {}).get("dp") else "models"
+    return _door_of("models", settings.get("model", "")) or default
 
 
 def _door_of(kind: str, name: str) -> str:
@@ -141,14 +143,14 @@ def _tidy() -> None:
     """Remove folders of sockets that nobody listens at any more: of servers that were killed, and could not do it.
     Those of the last minute are kept, since another run may be about to listen there."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as asked:
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
             about, young = folder.stat(), time.time() - 60
             if about.st_uid != os.getuid() or about.st_mtime > young or not (folder / "numbers").exists():
                 continue
-            asked.setblocking(False)  # a suspended server answers nobody
+            probe.setblocking(False)  # a suspended server answers nobody
             try:
                 with _short(str(folder)) as short:
-                    asked.connect(f"{short}/numbers")
+                    probe.connect(f"{short}/numbers")
             except ConnectionRefusedError:
                 shutil.rmtree(folder, ignore_errors=True)
 

@@ -27,7 +27,7 @@ class Draws:
 
     def __init__(self, nodes: list[dict]) -> None:
         self.nodes = {node["node"]: node for node in nodes}
-        self._drawn: dict[str, Membership] = {}
+        self._memberships: dict[str, Membership] = {}
         self._facts: dict[str, dict] = {}
         self._read: tuple[str, Data] | None = None
 
@@ -59,15 +59,15 @@ class Draws:
         settings, (data,) = node["settings"], node["after"]["data"]
         blocks = settings["blocks"]
         key = json.dumps([data, {**settings, "blocks": len(blocks)}], sort_keys=True)
-        if key not in self._drawn:
+        if key not in self._memberships:
             protocol = registry.load("protocols", settings["protocol"], node["place"]["file"])
             options, samples = protocol.Options(**settings["options"]), self.data(data)
-            chosen = (every_second(len(samples.y)),) if "selection" in node["after"] else ()
+            selection = (every_second(len(samples.y)),) if "selection" in node["after"] else ()
             population, seed = settings["population"], settings["seed"]
-            drawn = [protocol.draw(block, population, samples, options, seed, *chosen) for block in blocks]
-            whole = Membership.concatenate(drawn)
-            self._drawn[key] = whole.until(settings["request"]) if "request" in settings else whole
-        return self._drawn[key]
+            memberships = [protocol.draw(block, population, samples, options, seed, *selection) for block in blocks]
+            whole = Membership.concatenate(memberships)
+            self._memberships[key] = whole.until(settings["request"]) if "request" in settings else whole
+        return self._memberships[key]
 
     def sizes(self, name: str) -> dict:
         """Models and how many of them are trained (originals), rows of a model in train and in forget, bytes."""

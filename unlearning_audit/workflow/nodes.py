@@ -66,36 +66,36 @@ class Plan:
     cases: list[CaseFiles] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
     _codes: dict[tuple, str] = field(default_factory=dict)
-    _made: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
-    def made(self, stage: str) -> dict[str, list[str]]:
+    def folders(self, stage: str) -> dict[str, list[str]]:
         """Label → names of the folders of a stage that lie here, whoever made them; listed once."""
-        if stage not in self._made:
-            found = self._made.setdefault(stage, {})
+        if stage not in self._folders:
+            names = self._folders.setdefault(stage, {})
             for path in sorted(Path(ROOT, stage).glob("*")):
-                found.setdefault(path.name.rpartition("-")[0], []).append(path.name)
-        return self._made[stage]
+                names.setdefault(path.name.rpartition("-")[0], []).append(path.name)
+        return self._folders[stage]
 
     def draft(self) -> "Plan":
         """An empty plan of the same study, to find out how nodes would be called."""
-        return Plan(self.study, _codes=self._codes, _made=self._made)
+        return Plan(self.study, _codes=self._codes, _folders=self._folders)
 
     def node(self, stage: str, name: str) -> Node:
         """The node of that stage and name. Raises KeyError if the study does not ask for it."""
         return self.nodes[stage][name]
 
-    def code(self, script: str, chosen: tuple[tuple, ...]) -> str:
+    def code(self, script: str, plugins: tuple[tuple, ...]) -> str:
         """Digest of a stage's script, of the plug-in files (kind, name, file) it will load, and of what the study says
         that these depend on and how long they may take."""
-        if (script, chosen) not in self._codes:
-            files = (registry.source_file(*plugin[:3]) for plugin in chosen)
+        if (script, plugins) not in self._codes:
+            files = (registry.source_file(*plugin[:3]) for plugin in plugins)
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
-            said = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in chosen]
-            terms = [one for one in said if any(one)]
-            self._codes[script, chosen] = (
-                hashlib.sha256(json.dumps([code, terms]).encode()).hexdigest() if terms else code
+            terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
+            conditions = [term for term in terms if any(term)]
+            self._codes[script, plugins] = (
+                hashlib.sha256(json.dumps([code, conditions]).encode()).hexdigest() if conditions else code
             )
-        return self._codes[script, chosen]
+        return self._codes[script, plugins]
 
     def add(
         self,
@@ -105,13 +105,13 @@ class Plan:
         inputs: dict[str, list[Node]],
         files: dict[str, str | tuple[str, ...]],
         outputs: tuple[str, ...],
-        chosen: tuple[Plugin, ...] = (),
+        plugins: tuple[Plugin, ...] = (),
         kinds: tuple[str, ...] = (),
         place: dict[str, Any] | None = None,
     ) -> Node:
         """The node, made once however often it is asked for. ``files`` maps an input role to an output role."""
         plugin_files = tuple(
-            (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, chosen, strict=True)
+            (kind, p.name, p.file, p.depends, p.time_limit) for kind, p in zip(kinds, plugins, strict=True)
         )
         code = self.code(stage, plugin_files)
         parents = {role: [parent.name for parent in group] for role, group in inputs.items()}
@@ -126,7 +126,7 @@ class Plan:
             nodes[name] = Node(
                 # In the order of the key: Snakemake takes settings in another order for other settings.
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
-                {role: found[0] if role == "data" else found for role, found in paths.items() if found},
+                {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role},
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
                 {name: value for name, value in (place or {}).items() if name != "terms" or value},
             )  # fmt: skip

@@ -20,14 +20,16 @@ from unlearning_audit.workflow.attempt import check_built, check_model
 torch.set_num_threads(1)
 
 
-def open_targets(data: Data, every: Membership, models: str, settings: dict, place: dict) -> tuple[Membership, Bank]:
+def open_targets(
+    data: Data, membership: Membership, models: str, settings: dict, place: dict
+) -> tuple[Membership, Bank]:
     """The defender's models of one batch, from the file of all: their memberships and a bank of them.
 
     Raises NoAnswerError where there are none, and FailedError and ValueError as `open_bank`.
     """
-    bank, target = open_bank(data, every, settings, place), np.flatnonzero(~every.shadow)
+    bank, target = open_bank(data, membership, settings, place), np.flatnonzero(~membership.shadow)
     bank.load(models)
-    return every[target], bank.take(target)
+    return membership[target], bank.take(target)
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
@@ -77,20 +79,20 @@ def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -
 
 def check_tokens(bank: Bank, data: Data) -> None:
     """Raise ValueError if the data hold tokens that the models do not know, or are no tokens though these read them."""
-    known = getattr(bank.model, "vocabulary", None)
-    if known is None:
+    vocabulary = getattr(bank.model, "vocabulary", None)
+    if vocabulary is None:
         return
     if data.x.dtype.kind != "i":
         raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose passages or sst5")
     largest = int(np.where(data.x < 0, ~data.x, data.x).max())
-    if largest >= known:
-        raise ValueError(f"model.vocabulary: the model knows {known} tokens, but the data hold token {largest}")
+    if largest >= vocabulary:
+        raise ValueError(f"model.vocabulary: the model knows {vocabulary} tokens, but the data hold token {largest}")
 
 
-def asked(membership: Membership, settings: dict) -> np.ndarray | None:
+def token_rows(membership: Membership, settings: dict) -> np.ndarray | None:
     """The samples of which single tokens are kept, if they are: forgotten or held out by a model, int64 [rows]."""
-    some = membership.forget | membership.heldout
-    return np.flatnonzero(some.any(0)) if settings.get("tokens") else None
+    mask = membership.forget | membership.heldout
+    return np.flatnonzero(mask.any(0)) if settings.get("tokens") else None
 
 
 def dump(
@@ -115,8 +117,8 @@ def dump(
     if tokens_of is not None:
         answers["tokens"] = tokens.readings(bank, tokens_of)
     if gradients:
-        every = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
-        answers |= gradient_norms(bank, Rows.where(forget), every)
+        all_rows = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
+        answers |= gradient_norms(bank, Rows.where(forget), all_rows)
     if copies is not None:
         bank = bank.take(copies)
         answers = {name: value[copies] for name, value in answers.items()}
@@ -128,11 +130,11 @@ def dump(
     return facts | ({"privacy": bank.privacy} if bank.privacy else {})
 
 
-def gradient_norms(bank: Bank, forget: Rows, every: Rows | None = None) -> dict[str, np.ndarray]:
-    """Squared gradient norms of the rows to ``forget``, or of ``every`` row, and of the mean gradient of the former, as
+def gradient_norms(bank: Bank, forget: Rows, rows: Rows | None = None) -> dict[str, np.ndarray]:
+    """Squared gradient norms of the rows to ``forget``, or of ``rows``, and of the mean gradient of the former, as
     `Logits` holds them."""
     mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
     return {
-        "squared_norms": bank.squared_norms(every or forget).double().cpu().numpy(),
+        "squared_norms": bank.squared_norms(rows or forget).double().cpu().numpy(),
         "mean_squared_norm": mean.cpu().numpy(),
     }

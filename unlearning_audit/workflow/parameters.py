@@ -44,8 +44,8 @@ def cost(plan: Plan) -> dict[str, Any]:
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """The verdicts of the whole study."""
-    made = {"study": plan.study.name, "comparisons": compared.comparisons(plan), "own_metrics": own_metrics(plan)}
-    return {**made, "caption": caption("verdicts"), "code": code("verdicts")}
+    settings = {"study": plan.study.name, "comparisons": compared.comparisons(plan), "own_metrics": own_metrics(plan)}
+    return {**settings, "caption": caption("verdicts"), "code": code("verdicts")}
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def meta(plan: Plan) -> dict[str, Any]:
     scenarios = {}
     for case in plan.cases:
         if not _imported(case.scenario):
-            known = {"protocol": case.scenario.protocol.name, "splits": case.splits}
-            scenarios.setdefault(case.scenario.name, known)
+            facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
+            scenarios.setdefault(case.scenario.name, facts)
     return {
         "budget": "epsilon",
         "size": "size",
@@ -89,7 +89,7 @@ def meta(plan: Plan) -> dict[str, Any]:
 
 def meta_files(plan: Plan) -> list[str]:
     """The memberships from which `meta` counts models, each once."""
-    return sorted({path for one in meta(plan)["scenarios"].values() for path in one["splits"]})
+    return sorted({path for scenario in meta(plan)["scenarios"].values() for path in scenario["splits"]})
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     cases = _cases(plan, wish.scenarios)
     files = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
     for case in cases:
-        found = files[case["scenario"], case["setting"], case["method"]]
-        case["files"] = _drawn_from(wish.kind, found)
+        source = files[case["scenario"], case["setting"], case["method"]]
+        case["files"] = _drawn_from(wish.kind, source)
     return {
         "name": name,
         "figure": wish.model_dump(mode="json"),
@@ -113,14 +113,14 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
 
 def figure_files(plan: Plan, name: str) -> list[str]:
     """Every file that a figure is drawn from besides the numbers."""
-    found = [file for case in figure(plan, name)["cases"] for file in case["files"].values()]
-    return sorted({path for file in found for path in ([file] if isinstance(file, str) else file)})
+    files = [file for case in figure(plan, name)["cases"] for file in case["files"].values()]
+    return sorted({path for file in files for path in ([file] if isinstance(file, str) else file)})
 
 
 def curves(plan: Plan) -> dict[str, Any]:
     """Every case that is compared, with the files that its curves are computed from, and the comparisons that name the
     attack that speaks for it."""
-    compared_places = {(one.scenario.name, one.scenario.setting) for one in plan.comparisons}
+    compared_places = {(comparison.scenario.name, comparison.scenario.setting) for comparison in plan.comparisons}
     cases = []
     for case in plan.cases:
         place = case.scenario.name, case.scenario.setting
@@ -170,13 +170,13 @@ def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
 
 def copies(plan: Plan) -> list[dict[str, Any]]:
     """Of every scenario at every setting, the specs that count samples which occur more than once."""
-    found = {}
+    places = {}
     for case in plan.cases:
         if not _imported(case.scenario):
             specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
             place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
-            found.setdefault(tuple(place.values()), {**place, **specs})
-    return list(found.values())
+            places.setdefault(tuple(place.values()), {**place, **specs})
+    return list(places.values())
 
 
 def metrics(plan: Plan) -> list[str]:
@@ -186,8 +186,8 @@ def metrics(plan: Plan) -> list[str]:
 
 def protocols(plan: Plan, displays: dict, name: str) -> str:
     """The protocols that a table or figure speaks of, the study's if it is none of ``displays``: its category."""
-    chosen = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
-    return ", ".join(dict.fromkeys(s.protocol.name for s in chosen))
+    scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
+    return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))
 
 
 def described(case: CaseFiles) -> dict[str, Any]:
@@ -209,8 +209,8 @@ def described(case: CaseFiles) -> dict[str, Any]:
 def own_metrics(plan: Plan) -> dict[str, list[str | None]]:
     """What the study calls a metric otherwise than the library → its name there and the user's own file, for the words
     that it declares."""
-    every = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
-    return {key: [metric.name, metric.file] for key, metric in every if metric.file or key != metric.name}
+    items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
+    return {key: [metric.name, metric.file] for key, metric in items if metric.file or key != metric.name}
 
 
 def caption(kind: str) -> str:
@@ -258,7 +258,7 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
     """A scenario in full, as it was understood."""
-    made = {
+    models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},
         "recipe": scenario.recipe.model_dump(mode="json"),
@@ -266,7 +266,7 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
     return {
         "scenario": scenario.name,
         "setting": scenario.setting,
-        **({} if _imported(scenario) else made),
+        **({} if _imported(scenario) else models),
         "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
         "methods": {name: {"name": m.name, **m.options} for name, m in scenario.methods.items()},
         "attacks": {name: {"name": a.name, **a.options} for name, a in scenario.attacks.items()},

@@ -35,51 +35,51 @@ class Size:
 
 def recorded(root: str | Path = ROOT) -> list[dict]:
     """The nodes that are done, as `forecast.nodes` gives those of a plan; what cannot be read is left out."""
-    found = []
+    nodes = []
     for stage in STAGES:
         for path in sorted(Path(root, stage).glob("*/spec.json")):
             try:
                 spec = read_json(path)
-                parents = {tuple(Path(one).parts[-3:-1]) for one in spec["inputs"]}
+                parents = {tuple(Path(path_of).parts[-3:-1]) for path_of in spec["inputs"]}
                 settings = spec["settings"]
             except (ArtifactError, KeyError, OSError):
                 continue
             after: dict[str, list[str]] = {}
             for of, name in sorted(parents):
                 after.setdefault(of, []).append(name)
-            found.append({"stage": stage, "node": path.parent.name, "settings": settings, "after": after})
-    return found
+            nodes.append({"stage": stage, "node": path.parent.name, "settings": settings, "after": after})
+    return nodes
 
 
 def sizes(nodes: Iterable[dict]) -> dict[str, Size]:
     """The size of every comparison among ``nodes`` whose models are made by the workflow, by its node."""
     by_name = {(node["stage"], node["node"]): node for node in nodes}
-    made = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
-    return {one.node: one for one in made if one}
+    comparisons = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
+    return {size.node: size for size in comparisons if size}
 
 
 def _size(by_name: dict[tuple[str, str], dict], node: dict) -> Size | None:
     def parents(of: list[dict], stage: str) -> list[dict]:
-        names = dict.fromkeys(name for one in of for name in one["after"].get(stage, ()))
+        names = dict.fromkeys(name for child in of for name in child["after"].get(stage, ()))
         return [by_name[stage, name] for name in names if (stage, name) in by_name]
 
     metrics = parents([node], "metrics")
-    splits = [one for one in parents(metrics, "splits") if one["settings"]["population"] != "shadows"]
+    splits = [split for split in parents(metrics, "splits") if split["settings"]["population"] != "shadows"]
     models, data = parents(metrics, "train"), parents(metrics, "data")
     if not (splits and models and data):
         return None
     protocol, trained = splits[0]["settings"], models[0]["settings"]
     options = {name: value for name, value in protocol["options"].items() if name not in NUMBERS}
-    what = [
+    kind = [
         {name: value for name, value in data[0]["settings"].items() if name != "seed"}, protocol["protocol"], options,
         protocol.get("request"), trained["model"], trained["options"], trained["recipe"],
     ]  # fmt: skip
     count = next((protocol["options"][name] for name in MODELS if name in protocol["options"]), 1)
-    blocks = {block for one in splits for block in one["settings"]["blocks"]}
-    return Size(node["node"], json.dumps(what, sort_keys=True), len(blocks), count)
+    blocks = {block for split in splits for block in split["settings"]["blocks"]}
+    return Size(node["node"], json.dumps(kind, sort_keys=True), len(blocks), count)
 
 
-def pilot(of: Size, known: Iterable[Size]) -> Size | None:
+def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:
     """The largest comparison on record of the same kind, the comparison itself if it is done; None if there is none."""
-    alike = [one for one in known if one.kind == of.kind]
-    return max(alike, key=lambda one: (one.node == of.node, one.blocks * one.models, one.node), default=None)
+    alike = [size for size in sizes if size.kind == of.kind]
+    return max(alike, key=lambda size: (size.node == of.node, size.blocks * size.models, size.node), default=None)

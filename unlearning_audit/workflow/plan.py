@@ -16,8 +16,8 @@ def make(study: Study) -> Plan:
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
     plan.models = _models(study, todo)
-    for one in todo:
-        one.add()
+    for part in todo:
+        part.add()
     return plan
 
 
@@ -31,12 +31,12 @@ def _models(study: Study, todo: list[Judged]) -> int:
 
     Raises ValueError, before anything is planned, for a study of more jobs or models than its limit.
     """
-    counted = {one.scenario.name: (0, 0) for one in todo}
-    for one in todo:
-        counted[one.scenario.name] = tuple(map(sum, zip(counted[one.scenario.name], one.count(), strict=True)))
-    models, jobs = (sum(column) for column in zip(*counted.values(), strict=True))
+    counts = {part.scenario.name: (0, 0) for part in todo}
+    for part in todo:
+        counts[part.scenario.name] = tuple(map(sum, zip(counts[part.scenario.name], part.count(), strict=True)))
+    models, jobs = (sum(column) for column in zip(*counts.values(), strict=True))
     if max(models, jobs) > study.limit:
-        most = max(counted, key=lambda name: max(counted[name]))
+        most = max(counts, key=lambda name: max(counts[name]))
         raise ValueError(
             f"scenarios.{most}: the study would be up to {jobs:,} jobs with {models:,} models trained or unlearned, "
             f"most of them for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, "

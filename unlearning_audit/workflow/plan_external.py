@@ -15,60 +15,62 @@ class External(Judged):
     def add(self) -> None:
         """Populations of models that came from elsewhere, then scores and metrics of every method."""
         scenario = self.scenario
-        options, named = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
+        options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
         judged = {}
-        for method in named:
-            found = self.protocol.populations(options, method, named)
-            made = {part: self._import(method, *one, options) for part, one in found.items()}
-            judged[method] = self._score_external(method, made, options.design)
+        for method in methods:
+            populations = self.protocol.populations(options, method, methods)
+            nodes = {part: self._import(method, *source, options) for part, source in populations.items()}
+            judged[method] = self._score_external(method, nodes, options.design)
         self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Settings) -> Node:
-        own = f"{method}-{kind}" if kind in self.protocol.OWN else kind
+        label = f"{method}-{kind}" if kind in self.protocol.OWN else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings, plugins = {"population": kind, "content": content}, {}
         if any(name.startswith("checkpoint_") for name in files):
             settings |= {"data": options.data, "model": options.model, "seed": self.study.seed}
             if "path" in options.data:
                 settings["source"] = source.fingerprint(Path(options.data["path"]))
-            named = {"data": options.data, "models": {"name": "llama", **options.model}}
-            plugins = {part: Plugin(chosen["name"], chosen.get("file"), {}) for part, chosen in named.items()}
+            choices = {"data": options.data, "models": {"name": "llama", **options.model}}
+            plugins = {part: Plugin(choice["name"], choice.get("file"), {}) for part, choice in choices.items()}
         return self.plan.add(
-            "external", f"{self.scenario.protocol.name}-{own}", settings, {}, {},
+            "external", f"{self.scenario.protocol.name}-{label}", settings, {}, {},
             ("data.npz", "membership.npz", "logits.npz"), tuple(plugins.values()), tuple(plugins),
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip
 
-    def _score_external(self, method: str, made: dict[str, Node], design: str) -> Node:
+    def _score_external(self, method: str, nodes: dict[str, Node], design: str) -> Node:
         scenario, study = self.scenario, self.study
         label = f"{scenario.protocol.name}-{method}"
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
-        asked = [part for part in ("target", "shadow", "shadow_original") if part in made]
+        parts = [part for part in ("target", "shadow", "shadow_original") if part in nodes]
         attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
         scores = [self.plan.add(
-            "attack", label, {"attacks": attacks, "populations": asked, "seed": study.seed},
-            {"populations": [made[part] for part in asked]}, roles, ("scores.parquet",),
+            "attack", label, {"attacks": attacks, "populations": parts, "seed": study.seed},
+            {"populations": [nodes[part] for part in parts]}, roles, ("scores.parquet",),
             tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
             place=self._own_files("attacks"),
         )] if attacks else []  # fmt: skip
         (metric,) = registry.defaults(self.record.offers)
-        others = registry.declared("metrics", metric, None, "READS")
-        wanted = {metric: scenario.metrics[metric]} | {key: one for key, one in scenario.metrics.items() if one.file}
+        names = registry.declared("metrics", metric, None, "READS")
+        plugins = {metric: scenario.metrics[metric]} | {
+            key: plugin for key, plugin in scenario.metrics.items() if plugin.file
+        }
         metrics = self.plan.add(
             "metrics", label,
             {
-                "metrics": {key: {"name": one.name, "options": one.options} for key, one in wanted.items()},
-                "options": {name: scenario.metrics[name].options for name in others},
+                "metrics": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()},
+                "options": {name: scenario.metrics[name].options for name in names},
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "adaptive_set": [name for name in ADAPTIVE_SET if name in scenario.attacks],
-                "populations": list(made), "bootstrap": study.bootstrap, "seed": study.seed,
+                "populations": list(nodes), "bootstrap": study.bootstrap, "seed": study.seed,
                 "design": design,
             },
-            {"populations": list(made.values()), "scores": scores, "reasons": scores}, roles,
+            {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
             ("metrics.csv", "contributions.npz"),
-            tuple(wanted.values()), ("metrics",) * len(wanted), place=self._own_files("metrics"),
+            tuple(plugins.values()), ("metrics",) * len(plugins), place=self._own_files("metrics"),
         )  # fmt: skip
-        target, original = made["target"].outputs, made.get("original")
+        target, original = nodes["target"].outputs, nodes.get("original")
         self.plan.cases.append(
             CaseFiles(
                 scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],

@@ -21,16 +21,16 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def called(method: Plugin, name: str) -> str:
+def method_label(method: Plugin, name: str) -> str:
     """How labels call a method: by its name in the library, or, of a user's function, by the ``name`` in the study."""
     return name if "function" in method.options else method.name
 
 
-def _together(*some: dict[str, Any]) -> dict[str, Any]:
+def _together(*groups: dict[str, Any]) -> dict[str, Any]:
     """The terms of several plug-ins that one job runs."""
-    known = [path for one in some for path in one.get("known", ())]
-    limits = [one["time_limit"] for one in some if "time_limit" in one]
-    return ({"known": known} if known else {}) | ({"time_limit": limits[0]} if limits else {})
+    paths = [path for terms in groups for path in terms.get("known", ())]
+    limits = [terms["time_limit"] for terms in groups if "time_limit" in terms]
+    return ({"known": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
 
 
 def after_request(request: int) -> list[str]:
@@ -51,36 +51,38 @@ class Models:
         """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
         models anew; a block of a protocol that does not say how many models it has counts as one."""
         counts = self._populations().values()
-        made = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
+        methods = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
-        each = 1
+        per_block = 1
         if hasattr(self.protocol, "models"):
-            each = self._said("models", _is_count, "how many models a block has, such as 2")
-        return sum(counts) * each * (1 + made), 1 + batches * (2 + made) + 2 * len(self.scenario.methods)
+            per_block = self._answer("models", _is_count, "how many models a block has, such as 2")
+        return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + 2 * len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
         """Population → blocks of it."""
 
-        def sound(found) -> bool:
-            return isinstance(found, dict) and all(isinstance(k, str) and _is_count(v) for k, v in found.items())
+        def sound(counts) -> bool:
+            return isinstance(counts, dict) and all(isinstance(k, str) and _is_count(v) for k, v in counts.items())
 
-        return self._said("blocks", sound, "how many blocks each population has, such as {'target': 4}")
+        return self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}")
 
-    def _said(self, name: str, sound: Callable[[Any], bool], wanted: str):
+    def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str):
         """What the protocol's function ``name`` says of its options. Raises ValueError, with the place, if that of a
-        user's own protocol raises or does not return what is ``wanted``."""
+        user's own protocol raises or does not return the ``requirement``."""
         protocol = self.scenario.protocol
         function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
         if protocol.file is None:
             return function(options)
         try:
             with guard(protocol.file):
-                found = function(options)
-            if not sound(found):
-                raise PluginError(f"{shown(protocol.file)}: {name} must return {wanted}, it returned {said(found)}")
+                answer = function(options)
+            if not sound(answer):
+                raise PluginError(
+                    f"{shown(protocol.file)}: {name} must return {requirement}, it returned {said(answer)}"
+                )
         except PluginError as error:
             raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None
-        return found
+        return answer
 
     def selection(self) -> Node:
         """Verdicts of this scenario's models on every sample, and what it takes to get them."""
@@ -97,33 +99,33 @@ class Models:
     @functools.cached_property
     def _selected(self) -> list[Node]:
         """The selection by which this scenario chooses its samples, if it does."""
-        chosen = selecting.source(self.scenario, self.study.scenarios)
-        return [Models(self.plan, chosen).selection()] if chosen else []
+        scenario = selecting.source(self.scenario, self.study.scenarios)
+        return [Models(self.plan, scenario).selection()] if scenario else []
 
     def _batches(self, data: Node) -> list[tuple[Node, Node]]:
         """Memberships and models of every batch."""
         return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
 
     def _data(self) -> Node:
-        chosen = self.scenario.data
+        choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
-        options = {k: v for k, v in chosen.options.items() if k not in PLACES}
-        settings = {"source": chosen.name, "options": options, "use": use, "seed": self.study.seed}
-        files = [Path(chosen.options["path"])] if chosen.options.get("path") is not None else []
-        module = registry.load("data", chosen.name) if chosen.file is None else None
+        options = {k: v for k, v in choice.options.items() if k not in PLACES}
+        settings = {"source": choice.name, "options": options, "use": use, "seed": self.study.seed}
+        files = [Path(choice.options["path"])] if choice.options.get("path") is not None else []
+        module = registry.load("data", choice.name) if choice.file is None else None
         if hasattr(module, "content"):
-            files += module.content(module.Options(**chosen.options))
+            files += module.content(module.Options(**choice.options))
         if files:
             content = [source.fingerprint(file) for file in files]
             settings["content"] = content[0] if len(content) == 1 else content
-        label = chosen.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
+        label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
             "data", label, settings, {}, {},
-            ("data.npz",), (chosen,), ("data",),
+            ("data.npz",), (choice,), ("data",),
             place={
-                "file": chosen.file, "where": f"scenarios.{self.scenario.name}.data", "terms": terms(chosen),
-                **{k: v for k, v in chosen.options.items() if k in PLACES},
+                "file": choice.file, "where": f"scenarios.{self.scenario.name}.data", "terms": terms(choice),
+                **{k: v for k, v in choice.options.items() if k in PLACES},
             },
         )  # fmt: skip
 
@@ -145,9 +147,9 @@ class Models:
         No number depends on how models are batched, and so the others alone are made.
         """
         label = f"{data.name.rsplit('-', 1)[0]}-{self.scenario.protocol.name}-{self.scenario.model.name}"
-        known, parts = self.plan.made("train"), []
+        folders, parts = self.plan.folders("train"), []
         while blocks:
-            sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in known]
+            sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in folders]
             size = next((n for n in sizes if self._trained(data, population, blocks[:n])), len(blocks))
             parts.append(blocks[:size])
             blocks = blocks[size:]
@@ -179,8 +181,8 @@ class Models:
 
     def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
         """The memberships of one batch after each request that was made, or just the one."""
-        made = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
-        return [self._splits(data, population, blocks, request) for request in made]
+        numbers = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
+        return [self._splits(data, population, blocks, request) for request in numbers]
 
     def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
         """The memberships of one batch and the models trained on them, which know of no request."""
@@ -191,7 +193,7 @@ class Models:
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
-             "gradients": self._gradients(), **({"tokens": True} if self._needed("tokens") else {}),
+             "gradients": self._gradients(), **({"tokens": True} if self._readers("tokens") else {}),
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
             {"data": "data", "splits": "membership", "base": "models"},
@@ -202,10 +204,10 @@ class Models:
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Where the user's own attacks or metrics lie, and on which terms these and others run."""
-        chosen = getattr(self.scenario, kind)
+        plugins = getattr(self.scenario, kind)
         return {
-            "files": {name: plugin.file for name, plugin in chosen.items() if plugin.file},
-            "terms": {name: known for name, plugin in chosen.items() if (known := terms(plugin))},
+            "files": {name: plugin.file for name, plugin in plugins.items() if plugin.file},
+            "terms": {name: conditions for name, plugin in plugins.items() if (conditions := terms(plugin))},
         }
 
     def _references(self) -> tuple[str, ...]:
@@ -236,28 +238,28 @@ class Models:
 
     def _gradients(self) -> bool | str:
         """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
-        readers = self._needed("squared_norms")
-        wanted = self.record.gradients or "metrics" in readers
+        readers = self._readers("squared_norms")
+        of_forgotten = self.record.gradients or "metrics" in readers
         # What will be forgotten after each request is not known to the models before.
-        return "all" if "attacks" in readers or (wanted and self.scenario.request) else wanted
+        return "all" if "attacks" in readers or (of_forgotten and self.scenario.request) else of_forgotten
 
-    def _needed(self, signal: str) -> set[str]:
+    def _readers(self, signal: str) -> set[str]:
         """Which kinds of plug-ins of the scenario, attacks or metrics, read a signal besides logits."""
-        chosen = [(kind, one.name, one.file) for kind in ("attacks", "metrics")
-                  for one in getattr(self.scenario, kind).values()]  # fmt: skip
-        declared = {one: registry.constant(registry.source_file(*one), "NEEDS") for one in chosen}
-        return {kind for (kind, *_), found in declared.items() if signal in needs(found)}
+        plugins = [(kind, plugin.name, plugin.file) for kind in ("attacks", "metrics")
+                  for plugin in getattr(self.scenario, kind).values()]  # fmt: skip
+        declared = {plugin: registry.constant(registry.source_file(*plugin), "NEEDS") for plugin in plugins}
+        return {kind for (kind, *_), signals in declared.items() if signal in needs(signals)}
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
         """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""
-        method, made = self.scenario.methods[name], train
+        method, models = self.scenario.methods[name], train
         if method.name == "none":
             return train
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
             return self._unlearn(data, requests[-1], train, train, method, {"at_once": True}, name)
         for splits in requests:
-            made = self._unlearn(data, splits, train, made, method, {}, name)
-        return made
+            models = self._unlearn(data, splits, train, models, method, {}, name)
+        return models
 
     def _unlearn(
         self,
@@ -276,7 +278,7 @@ class Models:
             settings["method_code"] = source.digest(Path(method.options["file"]))
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
-            "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, called(method, name)]), settings,
+            "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method_label(method, name)]), settings,
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data)},
             {"data": "data", "splits": "membership", "trained": "models", "base": "models"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),

@@ -8,7 +8,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.stats import looks
 from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, Plugin
 from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
-from unlearning_audit.workflow.plan_models import Models, after_request, called
+from unlearning_audit.workflow.plan_models import Models, after_request, method_label
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
 MOST = 200
@@ -22,15 +22,15 @@ class Judged(Models):
         scenario = self.scenario
         data = self._data()
         batches, selection = self._batches(data), self._selected
-        requests = [self._requests(data, *which) for which in self._blocks(data)]
+        requests = [self._requests(data, *batch) for batch in self._blocks(data)]
         unlearned = {
             name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
             for name in scenario.methods
         }
         references = [unlearned[name] for name in self._references() if name in unlearned]
         judged = {
-            method: self._score(data, batches, method, made, references, selection)
-            for method, made in unlearned.items()
+            method: self._score(data, batches, method, models, references, selection)
+            for method, models in unlearned.items()
         }
         self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
 
@@ -39,15 +39,17 @@ class Judged(Models):
         data: Node,
         batches: list[tuple[Node, Node]],
         method: str,
-        made: list[Node],
+        models: list[Node],
         references: list[list[Node]],
         selection: list[Node],
     ) -> Node:
         scenario, study = self.scenario, self.study
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
         plugin = scenario.methods[method]
-        label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(scenario.request), called(plugin, method)])
-        read = {"data": [data], "splits": splits, "originals": trains, "unlearned": made}
+        label = "-".join(
+            [trains[0].name.rsplit("-", 2)[0], *after_request(scenario.request), method_label(plugin, method)]
+        )
+        read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
         roles = {
             "data": "data",
             "splits": "membership",
@@ -63,38 +65,38 @@ class Judged(Models):
             "compared_generated": "generations",
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
-        compared |= self._asked_again(data, splits, made, references)
+        compared |= self._asked_again(data, splits, models, references)
         scores = None
         if scenario.attacks:
 
-            def attack(plan: Plan, some: dict[str, Plugin], place: dict | None = None) -> Node:
-                attacks = {n: {"name": a.name, "options": a.options} for n, a in some.items()}
-                own = {"own_rows": True} if self.record.own_rows else {}
+            def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
+                attacks = {n: {"name": a.name, "options": a.options} for n, a in plugins.items()}
+                extra = {"own_rows": True} if self.record.own_rows else {}
                 return plan.add(
-                    "attack", label, {"attacks": attacks, "seed": study.seed, **own}, read, roles, ("scores.parquet",),
-                    tuple(some.values()), ("attacks",) * len(attacks), place=place,
+                    "attack", label, {"attacks": attacks, "seed": study.seed, **extra}, read, roles,
+                    ("scores.parquet",), tuple(plugins.values()), ("attacks",) * len(attacks), place=place,
                 )  # fmt: skip
 
             place = {**self._own_files("attacks"), **self._scored(label, attack)}
             scores = attack(self.plan, scenario.attacks, place)
-        wanted = tuple(scenario.metrics.values())
+        metric_plugins = tuple(scenario.metrics.values())
         metrics = self.plan.add(
             "metrics", label,
             {
-                "metrics": {key: {"name": one.name, "options": one.options} for key, one in scenario.metrics.items()},
+                "metrics": {key: {"name": m.name, "options": m.options} for key, m in scenario.metrics.items()},
                 "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
                 "adaptive_set": [name for name in ADAPTIVE_SET if name in scenario.attacks],
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },
             {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
             ("metrics.csv", "contributions.npz"),
-            wanted, ("metrics",) * len(wanted), place=self._own_files("metrics"),
+            metric_plugins, ("metrics",) * len(metric_plugins), place=self._own_files("metrics"),
         )  # fmt: skip
         self.plan.cases.append(
             CaseFiles(
                 scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
                 scores.outputs["scores"] if scores else None,
-                [n.outputs["logits"] for n in made], [n.outputs["logits"] for n in trains],
+                [n.outputs["logits"] for n in models], [n.outputs["logits"] for n in trains],
                 [n.outputs["membership"] for n in splits], data.outputs["data"],
             )
         )  # fmt: skip
@@ -102,18 +104,18 @@ class Judged(Models):
 
     def _scored(self, label: str, attack: Callable[..., Node]) -> dict[str, str]:
         """Where scores lie of the same models by the most of these attacks, of a study that had fewer (known)."""
-        names, every = self.plan.made("attack").get(label, []), self.scenario.attacks
-        if not names or attack(self.plan.draft(), every).name in names:
+        names, attacks = self.plan.folders("attack").get(label, []), self.scenario.attacks
+        if not names or attack(self.plan.draft(), attacks).name in names:
             return {}
         best: dict[str, Plugin] = {}
         for name in names:
             try:
-                asked = read_json(Path(ROOT, "attack", name, "spec.json"))["settings"]["attacks"]
+                recorded = read_json(Path(ROOT, "attack", name, "spec.json"))["settings"]["attacks"]
             except (ArtifactError, KeyError, OSError):
                 continue
-            some = {one: every[one] for one in asked if one in every}
-            if len(best) < len(some) == len(asked) and attack(self.plan.draft(), some).name == name:
-                best = some
+            subset = {key: attacks[key] for key in recorded if key in attacks}
+            if len(best) < len(subset) == len(recorded) and attack(self.plan.draft(), subset).name == name:
+                best = subset
         return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
 
     def _look(self) -> dict[str, float]:
@@ -125,7 +127,7 @@ class Judged(Models):
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""
-        files = [registry.source_file("metrics", one.name, one.file) for one in self.scenario.metrics.values()]
+        files = [registry.source_file("metrics", metric.name, metric.file) for metric in self.scenario.metrics.values()]
         if not any("contributions" in registry.defined(file) for file in files):
             return
         names = sorted(judged)
@@ -142,32 +144,38 @@ class Judged(Models):
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
     def _asked_again(
-        self, data: Node, splits: list[Node], made: list[Node], references: list[list[Node]]
+        self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
         they learn a half of it once more, and what language models say by themselves."""
-        metrics, wanted = self.scenario.metrics, {}
+        metrics, jobs = self.scenario.metrics, {}
         relearned = [
-            one.options for one in metrics.values() if "relearned" in registry.declared("metrics", one.name, one.file)
+            metric.options
+            for metric in metrics.values()
+            if "relearned" in registry.declared("metrics", metric.name, metric.file)
         ]
         if relearned:
-            wanted["relearn", "relearned", "relearned"] = {"steps": relearned[0]["steps"]}
-        if "metrics" in self._needed("generations"):
-            most = [one.options["most"] for one in metrics.values() if one.file is None and "most" in one.options]
-            wanted["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
-        others = [one for one in references if one != made][:1]
+            jobs["relearn", "relearned", "relearned"] = {"steps": relearned[0]["steps"]}
+        if "metrics" in self._readers("generations"):
+            most = [
+                metric.options["most"]
+                for metric in metrics.values()
+                if metric.file is None and "most" in metric.options
+            ]
+            jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
+        counterparts = [nodes for nodes in references if nodes != models][:1]
 
-        def node(stage: str, output: str, chosen: dict[str, int], of: Node, memberships: Node) -> Node:
+        def node(stage: str, output: str, terms: dict[str, int], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
-                stage, of.name.rsplit("-", 1)[0], {**settings, **chosen},
+                stage, of.name.rsplit("-", 1)[0], {**settings, **terms},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
                 {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
                 (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
             )  # fmt: skip
 
         return {
-            name: [node(stage, output, chosen, *pair) for pair in zip(some, splits, strict=True)]
-            for (stage, role, output), chosen in wanted.items()
-            for name, some in ((role, made), *((f"compared_{role}", some) for some in others))
+            name: [node(stage, output, settings, *pair) for pair in zip(nodes, splits, strict=True)]
+            for (stage, role, output), settings in jobs.items()
+            for name, nodes in ((role, models), *((f"compared_{role}", nodes) for nodes in counterparts))
         }

@@ -50,8 +50,8 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
             step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
     norm = 0.0
     if settings["gradients"] and len(forget):
-        norm = per_row(lambda own, rows: gradient_norms(own, cut(forget, rows)), bank, len(forget))
-    answer = per_row(lambda own, rows: own.logits(np.arange(rows)), bank, len(bank.x))
+        norm = per_row(lambda copy, rows: gradient_norms(copy, cut(forget, rows)), bank, len(forget))
+    answer = per_row(lambda copy, rows: copy.logits(np.arange(rows)), bank, len(bank.x))
     weights, statistics = (sum(v[0].nbytes for v in s.values()) for s in (bank.parameters, bank.buffers))
     size = weights * (2 if bank.recipe.record_updates and method != "retrain" else 1) + statistics
     return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
@@ -64,7 +64,7 @@ def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: i
     On a GPU a run of few rows is mostly the recording of its steps, which a job pays for once: the rate is what more
     rows take longer.
     """
-    count = few = min(FIRST, rows)
+    count = first = min(FIRST, rows)
     timed(run, bank, count)  # The first run includes one-time costs.
     spent = timed(run, bank, count)
     once = spent if card.use() == "cuda" else 0.0
@@ -72,18 +72,18 @@ def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: i
         count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
         spent = timed(run, bank, count)
     if once and spent > once:
-        return (spent - once) / (count - few) / len(bank)
+        return (spent - once) / (count - first) / len(bank)
     return spent / count / len(bank)
 
 
 def timed(run: Callable[[Bank, int], object], bank: Bank, rows: int) -> float:
     """Seconds: on a CPU those of this process, so that others do not count; else until the device has done it all."""
-    own, clock = bank.copy(), time.process_time if bank.device == "cpu" else time.perf_counter
-    began = clock()
-    run(own, rows)
+    copy, clock = bank.copy(), time.process_time if bank.device == "cpu" else time.perf_counter
+    start = clock()
+    run(copy, rows)
     if bank.device != "cpu":
         torch.cuda.synchronize()
-    return clock() - began
+    return clock() - start
 
 
 def name() -> str:
@@ -105,28 +105,28 @@ def _open(node: dict, draws: Draws):
     samples, most = draws.data(data), len(membership.seed)
     alone = open_bank(samples, membership[:1], node["settings"], node["place"])
     together = len(set(alone.engine.groups(most)[0]))
-    held = membership[: together if card.use() == "cpu" else max(together, TOGETHER)]
-    bank = open_bank(samples, held, node["settings"], node["place"])
+    memberships = membership[: together if card.use() == "cpu" else max(together, TOGETHER)]
+    bank = open_bank(samples, memberships, node["settings"], node["place"])
     if bank.recipe.record_updates:
         bank.updates = {name: torch.zeros_like(value) for name, value in bank.parameters.items()}
-    return bank, held
+    return bank, memberships
 
 
 def _training(rows: Rows) -> Callable[[Bank, int], None]:
     """The recipe on so many of the ``rows``; if that is more than all, in epochs."""
 
     def run(bank: Bank, count: int) -> None:
-        epochs, few = max(count // len(rows), 1), cut(rows, count)
+        epochs, subset = max(count // len(rows), 1), cut(rows, count)
         recipe = bank.recipe = bank.recipe.model_copy(update={"epochs": epochs})
         if recipe.dp is None:
             record = np.ones((len(bank), len(bank.x)), bool) if recipe.record_updates else None
-            bank.train(few, record=record)
+            bank.train(subset, record=record)
             return
         from unlearning_audit.bank import private
 
         # At a fixed noise level, because finding the right one does not depend on the number of rows.
         private.refuse(bank.model)
-        private.descend(bank, few, recipe, 1.0)
+        private.descend(bank, subset, recipe, 1.0)
 
     return run
 
@@ -140,7 +140,7 @@ def _method(node: dict, forget: Rows, retain: Rows) -> tuple[Settings, Callable[
 
     def run(bank: Bank, rows: int) -> None:
         # Two rows of each at least, which batch normalisation may need.
-        few = (cut(of, max(round(rows / whole * len(of)), 2)) for of in (forget, retain))
-        method.unlearn(bank, next(few), next(few), options)
+        subsets = (cut(of, max(round(rows / whole * len(of)), 2)) for of in (forget, retain))
+        method.unlearn(bank, next(subsets), next(subsets), options)
 
     return options, run

@@ -48,7 +48,7 @@ class Watch:
         self.ready: set[str] = set()
         self.latest = ""
         self.look(self.now)
-        self.there = len(self.ready)
+        self.present = len(self.ready)
         self.done_here = 0.0
 
     def look(self, now: float) -> bool:
@@ -71,9 +71,9 @@ class Watch:
             return math.nan
         rest, missing = self._rest(), len(self.specs) - len(self.ready)
         # Of the jobs that run now, half is done on average; long ones would make this run look slow.
-        begun = min(self.slots, missing) / 2 * rest / max(missing, 1)
-        begun = min(begun, max(self.slots * elapsed - self.done_here, 0.0))
-        return (rest - begun) * elapsed / (self.done_here + begun)
+        running = min(self.slots, missing) / 2 * rest / max(missing, 1)
+        running = min(running, max(self.slots * elapsed - self.done_here, 0.0))
+        return (rest - running) * elapsed / (self.done_here + running)
 
     def line(self) -> str:
         """ "[37 of 160] unlearn salun in noisy · about 2 min left"."""
@@ -81,8 +81,8 @@ class Watch:
 
     def live(self, running: Iterable[str], width: int) -> str:
         """A line that is written over: bar, jobs, time left, what runs now; no wider than ``width``."""
-        known = [self.name(path) for path in running if path in self.names]
-        now = f" · {', '.join(dict.fromkeys(known))}" if known else ""
+        names = [self.name(path) for path in running if path in self.names]
+        now = f" · {', '.join(dict.fromkeys(names))}" if names else ""
         line = f"{self.bar()} {len(self.ready)} of {len(self.specs)} jobs{self._time()}{now}"
         return line if len(line) < width else f"{line[: max(width - 2, 0)]}…"
 
@@ -99,9 +99,9 @@ class Watch:
 
     def bar(self, width: int = 20) -> str:
         """ "█████···············": how much of all work is done, by the time it takes rather than by counting parts."""
-        done = sum(self.measured.get(path, 0.0) for path in self.ready)
+        finished = sum(self.measured.get(path, 0.0) for path in self.ready)
         left = self._rest() if self.measured else math.nan
-        share = done / (done + left) if done + left > 0 else len(self.ready) / max(len(self.specs), 1)
+        share = finished / (finished + left) if finished + left > 0 else len(self.ready) / max(len(self.specs), 1)
         full = min(int(width * share), width)
         return "█" * full + "·" * (width - full)
 
@@ -119,25 +119,25 @@ class Watch:
                 total = alike.setdefault(group, [0.0, 0.0])
                 total[0] += seconds
                 total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
-        found = {path: self.measured[path] for path in self.specs if path in self.ready}
+        forecast = {path: self.measured[path] for path in self.specs if path in self.ready}
         for path in self.specs:
             if path not in self.ready:
                 stage, label = _parts(path)
                 group = next((g for g in _groups(stage, label) if g in alike), ())
                 seconds, count = alike.get(group, (1.0, 1.0))
-                found[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
-        return found
+                forecast[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
+        return forecast
 
 
 def watch(
     specs: list[str], slots: int = 0, *, names: Mapping[str, str] | None = None,
-    running: Callable[[], Iterable[str]] | None = None, stream: TextIO | None = None, every: float | None = None,
+    running: Callable[[], Iterable[str]] | None = None, stream: TextIO | None = None, interval: float | None = None,
 ) -> threading.Thread:  # fmt: skip
     """Print what was finished, from a thread that ends with the process: a line each time, or, where ``running`` gives
     the specs of the jobs that run now and the stream is a terminal, one line that is written over."""
     stream = sys.stderr if stream is None else stream
     live = running if _is_terminal(stream) else None
-    pause = every or (LIVE if live else TERMINAL if _is_terminal(stream) else FILE)
+    pause = interval or (LIVE if live else TERMINAL if _is_terminal(stream) else FILE)
     state = list(specs), slots, dict(names or {})
     thread = threading.Thread(target=_follow, args=(state, stream, pause, live), name="progress", daemon=True)
     thread.start()
@@ -156,14 +156,14 @@ def spoken(seconds: float) -> str:
     return f"about {hours:.1f} h" if hours < 10 else f"about {hours:.0f} h"
 
 
-def _follow(asked: tuple, stream: TextIO, pause: float, running: Callable[[], Iterable[str]] | None) -> None:
+def _follow(state_of_run: tuple, stream: TextIO, pause: float, running: Callable[[], Iterable[str]] | None) -> None:
     """Look, print, sleep (longer after a slow look); any exception ends the thread silently."""
     with contextlib.suppress(Exception):
-        specs, slots, names = asked
+        specs, slots, names = state_of_run
         state = Watch(specs, time.monotonic(), slots, names)
-        missing = len(specs) - state.there
+        missing = len(specs) - state.present
         if missing:
-            ready = f", {state.there} are there already" if state.there else ""
+            ready = f", {state.present} are there already" if state.present else ""
             print(f"{missing} of {len(specs)} parts are to be made{ready}.", file=stream, flush=True)
         while True:
             time.sleep(pause)

@@ -23,7 +23,7 @@ def imports(plan: Plan) -> list[str]:
     """
     files: dict[tuple[str, str], tuple[str, Plugin]] = {}
     for scenario in plan.study.scenarios:
-        for field, kind, plugin in _chosen(scenario):
+        for field, kind, plugin in _plugins(scenario):
             file = plugin.file or (plugin.options["file"] if "function" in plugin.options else None)
             if file is not None:
                 files.setdefault((kind, file), (f"scenarios.{scenario.name}.{field}", plugin))
@@ -37,7 +37,7 @@ def imports(plan: Plan) -> list[str]:
     return list(dict.fromkeys(file for _, file in files))
 
 
-def _chosen(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
+def _plugins(scenario: Scenario) -> Iterator[tuple[str, str, Plugin]]:
     """The path in the scenario, the kind and the choice of every plug-in."""
     for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
         yield field, kind, getattr(scenario, field)
@@ -67,7 +67,7 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
     if name and name not in names:
         raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
-    scenario = next(one for one in plan.study.scenarios if one.name == (name or names[0]))
+    scenario = next(s for s in plan.study.scenarios if s.name == (name or names[0]))
     nodes = forecast.nodes(replace_scenarios(plan, scenario))
     train = next((node for node in nodes if node["stage"] == "train"), None)
     if train is None:
@@ -98,7 +98,7 @@ def replace_scenarios(plan: Plan, scenario: Scenario) -> Plan:
 def fields(plan: Plan, file: str, name: str = "") -> dict:
     """What the study sets beside a user's file, where it names it (in the scenario ``name``)."""
     for scenario in plan.study.scenarios:
-        for _, _, plugin in _chosen(scenario):
+        for _, _, plugin in _plugins(scenario):
             of = plugin.file or plugin.options.get("file")
             if of and Path(of).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
                 return {key: value for key, value in plugin.options.items() if key != "file"}
@@ -112,7 +112,7 @@ def models(plan: Plan) -> list[str]:
     or all that share the model, the file, the line and what was expected.
     """
     nodes = forecast.nodes(plan)
-    draws, tried, own = Draws(nodes), {}, {}
+    draws, tried, user_models = Draws(nodes), {}, {}
     for node in nodes:
         if node["stage"] != "train" or not node["place"].get("file"):
             continue
@@ -120,8 +120,10 @@ def models(plan: Plan) -> list[str]:
         source = draws.nodes[data]
         if _at_hand(source["settings"], source["place"]):
             settings = {name: node["settings"][name] for name in ("model", "options", "recipe")}
-            own.setdefault(json.dumps([settings, node["place"], data], sort_keys=True), (settings, node["place"], data))
-    for settings, place, data in own.values():
+            user_models.setdefault(
+                json.dumps([settings, node["place"], data], sort_keys=True), (settings, node["place"], data)
+            )
+    for settings, place, data in user_models.values():
         try:
             isolated(lambda s=settings, p=place, d=data: _tried(draws.data(d), s, p), place["file"], trace=False)
         except PluginError as error:
@@ -133,7 +135,11 @@ def models(plan: Plan) -> list[str]:
 
 def _scenarios(plan: Plan, model: str, file: str) -> str:
     """ "scenarios.noisy.model", of the first scenario that has the model."""
-    users = [one.name for one in plan.study.scenarios if (one.model.name, one.model.file) == (model, file)]
+    users = [
+        scenario.name
+        for scenario in plan.study.scenarios
+        if (scenario.model.name, scenario.model.file) == (model, file)
+    ]
     return f"scenarios.{users[0]}.model"
 
 

@@ -99,9 +99,9 @@ def _bank(network: tuple[str, dict], device: str, dtype: torch.dtype = torch.flo
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (SAMPLES, *IMAGE), dtype=np.uint8)
     settings = Recipe(**{"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2, **recipe})
-    chosen = architecture.Options(**options)
+    model_options = architecture.Options(**options)
     return Bank.create(
-        lambda: architecture.build(chosen, IMAGE, CLASSES), x, rng.integers(0, CLASSES, SAMPLES), SEEDS,
+        lambda: architecture.build(model_options, IMAGE, CLASSES), x, rng.integers(0, CLASSES, SAMPLES), SEEDS,
         recipe=settings, device=device, dtype=dtype,
     )  # fmt: skip
 
@@ -162,23 +162,23 @@ def _speed(name: str, device: str) -> tuple[None, str]:
     module, options = {"airbench": ("airbench", {}), "ResNet-20": ("resnet_cifar", {"depth": 20}),
                        "ResNet-18": ("resnet18", {})}[name]  # fmt: skip
     architecture = registry.load("models", module)
-    chosen, shape, batch, models = architecture.Options(**options), (3, 32, 32), 128, 4
+    model_options, shape, batch, models = architecture.Options(**options), (3, 32, 32), 128, 4
     with FlopCounterMode(display=False) as counter:
-        architecture.build(chosen, shape, 10)(torch.zeros(1, *shape))
+        architecture.build(model_options, shape, 10)(torch.zeros(1, *shape))
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, (40 * batch, *shape), dtype=np.uint8), rng.integers(0, 10, 40 * batch)
     recipe = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=batch, epochs=1, precision="bfloat16")
     engine = []
     for epochs in (1, 3):
-        bank = Bank.create(lambda: architecture.build(chosen, shape, 10), x, y, range(models),
+        bank = Bank.create(lambda: architecture.build(model_options, shape, 10), x, y, range(models),
                            recipe=recipe.model_copy(update={"epochs": epochs}), device=device)  # fmt: skip
         engine.append(_clocked(lambda bank=bank: bank.train(Rows(np.tile(np.arange(len(x)), (models, 1))))))
-    ours = (engine[1] - engine[0]) / 2 / 40 / models
-    theirs = _ordinary(architecture.build(chosen, shape, 10), x, y, batch, device)
+    banked = (engine[1] - engine[0]) / 2 / 40 / models
+    ordinary = _ordinary(architecture.build(model_options, shape, 10), x, y, batch, device)
     steps = 50 * 25_000 / batch
-    share = 3 * counter.get_total_flops() * batch / ours / _ceiling(device)
+    share = 3 * counter.get_total_flops() * batch / banked / _ceiling(device)
     return None, (
-        f"{3600 / ours / steps:.0f} models an hour, {theirs / ours:.1f} × an ordinary loop in single precision, "
+        f"{3600 / banked / steps:.0f} models an hour, {ordinary / banked:.1f} × an ordinary loop in single precision, "
         f"{100 * share:.0f} % of the ceiling of bfloat16 products"
     )
 

@@ -25,10 +25,10 @@ CHECKED = ("9.27",)
 def apply(workflow, folder: str | None, kinds: Collection[str]) -> None:
     """Make the changes for the run that ``workflow`` starts; ``folder``: that of `start_servers`, of which there are
     jobs for ``kinds``."""
-    found = version("snakemake")
+    installed = version("snakemake")
     if not checked():
         print(
-            f"Snakemake {found} is not one of {', '.join(CHECKED)}, so jobs start without a fork server and under "
+            f"Snakemake {installed} is not one of {', '.join(CHECKED)}, so jobs start without a fork server and under "
             "Snakemake's default limit of 100 jobs per second: slower for small studies, with the same results.",
             file=sys.stderr,
         )
@@ -70,17 +70,17 @@ def remember_checksums() -> None:
     """
     from snakemake.io import _IOFile
 
-    by_itself, known = _IOFile.checksum, {}
+    by_itself, checksums = _IOFile.checksum, {}
 
-    async def checksum(self, *asked, **options):
+    async def checksum(self, *arguments, **options):
         try:
             now = os.stat(self.file)
         except OSError:
-            return await by_itself(self, *asked, **options)
-        key = (self.file, now.st_ino, now.st_size, now.st_mtime_ns, asked, *options.items())
-        if key not in known:
-            known[key] = await by_itself(self, *asked, **options)
-        return known[key]
+            return await by_itself(self, *arguments, **options)
+        key = (self.file, now.st_ino, now.st_size, now.st_mtime_ns, arguments, *options.items())
+        if key not in checksums:
+            checksums[key] = await by_itself(self, *arguments, **options)
+        return checksums[key]
 
     _IOFile.checksum = checksum
 
@@ -130,8 +130,8 @@ def start_servers(workflow, models: bool) -> str | None:
     from snakemake.settings.types import ExecMode
 
     runs = workflow.exec_mode == ExecMode.DEFAULT and not workflow.output_settings.dryrun
-    here = workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
-    return forkserver.start(models) if checked() and runs and here else None
+    local = workflow.resource_settings.cores is not None  # for jobs elsewhere, their number is given instead
+    return forkserver.start(models) if checked() and runs and local else None
 
 
 def run_scripts_in_forks(folder: str) -> None:

@@ -65,10 +65,10 @@ def look_for_scripts_once() -> None:
     by_itself = ScriptProcessor.process_job
 
     def process_job(self, job) -> None:
-        seen = vars(self).setdefault("seen", set())
-        if job.rule.name not in seen or "{" in str(job.rule.script):  # a path with wildcards is another for each job
+        rules = vars(self).setdefault("seen", set())
+        if job.rule.name not in rules or "{" in str(job.rule.script):  # a path with wildcards is another for each job
             by_itself(self, job)
-            seen.add(job.rule.name)
+            rules.add(job.rule.name)
 
     ScriptProcessor.process_job = process_job
 
@@ -81,18 +81,18 @@ def name_inputs_once() -> None:
     from snakemake import rules
     from snakemake.io import _IOFile
 
-    by_itself, again, known = _IOFile.apply_wildcards, rules.IOFile, {}
+    by_itself, again, files = _IOFile.apply_wildcards, rules.IOFile, {}
 
     def apply_wildcards(self, wildcards):
         if type(self._file) is not str or "{" in self._file:  # with flags, or another file for each job
             return by_itself(self, wildcards)
         key = self.rule, self._file
-        if key not in known:
-            known[key] = by_itself(self, wildcards)
-        return known[key]
+        if key not in files:
+            files[key] = by_itself(self, wildcards)
+        return files[key]
 
     def io_file(file, rule=None):
-        shared = type(file) is _IOFile and known.get((rule, file._file)) is file
+        shared = type(file) is _IOFile and files.get((rule, file._file)) is file
         return file if shared else again(file, rule=rule)
 
     _IOFile.apply_wildcards, rules.IOFile = apply_wildcards, io_file
@@ -105,11 +105,11 @@ def guard_names_once() -> None:
     """
     from snakemake.iocontainers import AttributeGuard
 
-    known: dict[str, AttributeGuard] = {}
+    guards: dict[str, AttributeGuard] = {}
 
     def new(cls, name=None):  # a copy gets its name later
-        guard = known.get(name) or object.__new__(cls)
-        return guard if name is None else known.setdefault(name, guard)
+        guard = guards.get(name) or object.__new__(cls)
+        return guard if name is None else guards.setdefault(name, guard)
 
     AttributeGuard.__new__ = new
 

@@ -45,7 +45,7 @@ def listen() -> None:
     from snakemake.logging import logger
 
     for handler in logger.handlers:
-        if handler.name == HANDLER and not any(isinstance(one, Filter) for one in handler.filters):
+        if handler.name == HANDLER and not any(isinstance(present, Filter) for present in handler.filters):
             handler.addFilter(Filter(brief()))
 
 
@@ -68,9 +68,9 @@ def names(plan: Plan) -> dict[str, str]:
 def _purpose(methods: dict[str, dict[str, None]]) -> str:
     """ "salun in noisy", or "for clean, noisy and 3 more"."""
     scenarios = list(dict.fromkeys(name for names in methods.values() for name in names))
-    shown = ", ".join(scenarios[:2]) + (f" and {len(scenarios) - 2} more" if len(scenarios) > 2 else "")
-    named = ", ".join(name for name in methods if name)
-    return f"{named} in {shown}" if named else f"for {shown}"
+    places = ", ".join(scenarios[:2]) + (f" and {len(scenarios) - 2} more" if len(scenarios) > 2 else "")
+    listing = ", ".join(name for name in methods if name)
+    return f"{listing} in {places}" if listing else f"for {places}"
 
 
 def running(workflow) -> Iterable[str]:

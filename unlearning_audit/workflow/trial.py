@@ -56,11 +56,11 @@ def kind(file: str, function: str = "") -> str:
     names = registry.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
-    known = "methods" if function else next((kind for part, kind in KINDS.items() if part in names), None)
-    if known is None:
+    plugin_kind = "methods" if function else next((kind for part, kind in KINDS.items() if part in names), None)
+    if plugin_kind is None:
         parts = ", ".join(f"{part} ({noun})" for part, noun in NOUNS.items())
         raise ValueError(f"{file}: it defines none of {parts}; audit new writes one to start from")
-    return known
+    return plugin_kind
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Setting:
         half = min(TRAIN, len(self.rows) // 2)
         if half < 4:
             raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be divided")
-        drawn = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * half] for seed in (0, 1)])
+        orders = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * half] for seed in (0, 1)])
         lost = round(FORGET * half)
-        return {"forgotten": drawn[:, :lost], "kept": drawn[:, lost:half], "never seen": drawn[:, half:]}
+        return {"forgotten": orders[:, :lost], "kept": orders[:, lost:half], "never seen": orders[:, half:]}
 
     def bank(self) -> "Bank":
         """Two models that are not trained yet."""
@@ -164,14 +164,14 @@ def attempt(file: str, setting: Setting | None = None, fields: dict | None = Non
     from unlearning_audit.study import choice
 
     fields = dict(fields or {})
-    what = kind(file, fields.get("function", ""))
+    plugin_kind = kind(file, fields.get("function", ""))
     name = "".join(c if c.isascii() and c.isalnum() else "_" for c in Path(file).stem.lower()).lstrip("_") or "mine"
-    name = f"my_{name}" if name in registry.names(what) else name
+    name = f"my_{name}" if name in registry.names(plugin_kind) else name
     try:
-        plugin = choice.one(what, {"name": name, "file": file, **fields}, what, name)
+        plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
     except ValueError as error:
         raise ValueError(f"{file}: {str(error).split(f'{name}: ', 1)[-1].removeprefix(f'{name}.')}") from None
-    tried = {"methods": _method, "attacks": _attack, "models": _model, "data": _data}[what]
+    tried = {"methods": _method, "attacks": _attack, "models": _model, "data": _data}[plugin_kind]
     lines = isolated(lambda: {"lines": tried(plugin, file, setting)}, file, trace=False)["lines"]
     return "\n".join(lines)
 
@@ -194,11 +194,11 @@ def _method(plugin, file: str, setting: Setting | None) -> list[str]:
     retrained.reset("retrain")
     retrained.train(Rows(sides["kept"]))
     tensors, module = described(bank), registry.load("methods", plugin.name, plugin.file)
-    options, begun = module.Options(**plugin.options), time.perf_counter()
+    options, start = module.Options(**plugin.options), time.perf_counter()
     with guard(file):
         returned = module.unlearn(bank, Rows(sides["forgotten"]), Rows(sides["kept"]), options)
         check_models(bank, tensors, returned, file)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - start
     try:
         after = setting.read(bank)
     except NoAnswerError as error:
@@ -256,13 +256,13 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
         bank.train(setting.trained)
     took, right = time.perf_counter() - started, setting.read(bank)
     counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
-    own = counts["forgotten"] + counts["kept"]
-    learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / own
+    samples = counts["forgotten"] + counts["kept"]
+    learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in bank.parameters.values())
     return [
         f"{file} keeps the contract: {size:,} weights, head {bank.model.head!r}.",
         *setting.notes,
-        f"  Two models of {own} samples of {setting.about}: accuracy {learned:.2f} on these, "
+        f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these, "
         f"{right['never seen'][0]:.2f} on others",
         f"  {took:.2f} s to train both.",
     ]
@@ -281,10 +281,10 @@ def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
         about = f"A model of {member[0].sum()} samples of {setting.about} and as many never seen ones, a shadow model"
     audited = max(len(logits) // 3, 1)
     reference = Reference(logits[audited:], y, member[audited:], ~member[audited:])
-    began = time.perf_counter()
+    start = time.perf_counter()
     options = {"options": module.Options(**plugin.options).model_dump()}
     score, decision = scoring.called(module, logits[:audited], y, reference, options, rng)
-    took, member = time.perf_counter() - began, member[:audited]
+    took, member = time.perf_counter() - start, member[:audited]
     if not np.isfinite(score).all():
         raise PluginError(f"{file}: score returned scores that are not finite")
     wins = [(s[m][:, None] > s[~m]) + 0.5 * (s[m][:, None] == s[~m]) for s, m in zip(score, member, strict=True)]
@@ -318,17 +318,17 @@ def _trained_answers(setting: Setting) -> tuple[np.ndarray, np.ndarray, np.ndarr
     rows = np.sort(np.concatenate(list(setting.sides.values()), 1)[0])
     bank = setting.bank()
     swapped = np.random.default_rng(1).permutation(rows)
-    seen = np.stack([setting.trained.index[0], swapped[: setting.trained.index.shape[1]]])
-    bank.train(Rows(seen))
-    return setting.y[rows], np.stack([np.isin(rows, some) for some in seen]), bank.logits(rows)
+    members = np.stack([setting.trained.index[0], swapped[: setting.trained.index.shape[1]]])
+    bank.train(Rows(members))
+    return setting.y[rows], np.stack([np.isin(rows, trained) for trained in members]), bank.logits(rows)
 
 
 def _data(plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.data import duplicates, loaded, prepare
 
-    module, began = registry.load("data", plugin.name, file), time.perf_counter()
+    module, start = registry.load("data", plugin.name, file), time.perf_counter()
     data = prepare(loaded(module, module.Options(**plugin.options), Path.cwd()), seed=0)
-    took = time.perf_counter() - began
+    took = time.perf_counter() - start
     counts = np.bincount(data.y, minlength=data.classes)
     copies = sum(len(group) - 1 for group in duplicates(data.x))
     test = int((data.part == 1).sum())
