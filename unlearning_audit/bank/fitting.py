@@ -111,7 +111,7 @@ class Fit:
             penalty = self.penalty(leaves, epoch)
             total = penalty if total is None else total + penalty
         stepper.zero_grad()
-        total.backward(torch.ones_like(total))
+        total.sum().backward()  # with a gradient given, torch imports its compiler's symbols: three seconds a process
         moving = {k: v for k, v in leaves.items() if v.requires_grad}
         keep = self.mask is not None or self.record is not None
         before = {k: v.detach().clone() for k, v in moving.items()} if keep else {}
