@@ -43,6 +43,7 @@ PRIORITY = {
     "train": 6,
     "selection": 5,
     "unlearn": 4,
+    "readings": 3,
     "relearn": 3,
     "generate": 3,
     "comparisons": 2,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from unlearning_audit.adversary import external_case, scoring
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import NoAnswerError
 from unlearning_audit.artifacts.files import read_arrays, write_arrays
@@ -58,6 +58,8 @@ def attack(
     originals: list[str] = (),
     unlearned: list[str] = (),
     populations: list[str] = (),
+    original_readings: list[str] = (),
+    unlearned_readings: list[str] = (),
 ) -> dict:
     """Attacks learn from shadow models only: as trained, and as unlearned by the same method.
 
@@ -66,7 +68,8 @@ def attack(
     An attack that fails has no scores, and the reason is written down beside those of the others. Scores by the same
     code of the same models, of a run with fewer attacks, are taken over from ``place``.
     """
-    case = Case(data, splits, originals, unlearned)
+    readings = by_logits((originals, original_readings), (unlearned, unlearned_readings))
+    case = Case(data, splits, originals, unlearned, readings=readings)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
         names, kept, _ = external_case.usable(settings["populations"], list(populations))

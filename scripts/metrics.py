@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from unlearning_audit.adversary import likeness, plausibility
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.adversary.external_case import ExternalCase, usable
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import rows as files
@@ -155,6 +155,9 @@ def metrics(
     compared_relearned: list[str] | None = None,
     generated: list[str] | None = None,
     compared_generated: list[str] | None = None,
+    unlearned_readings: list[str] = (),
+    retrained_readings: list[str] = (),
+    control_readings: list[str] = (),
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
@@ -169,7 +172,10 @@ def metrics(
     seconds, found, terms, unread = {}, {}, place.get("terms", {}), []
     single = [files[0] if files else None for files in (scores, selection)]
     again = relearned, compared_relearned, generated, compared_generated
-    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again)
+    readings = by_logits(
+        (unlearned, unlearned_readings), (retrained or [], retrained_readings), (control or [], control_readings)
+    )
+    case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again, readings=readings)
     if populations:
         names, kept, unread = usable(settings["populations"], list(populations))
         case = ExternalCase.of(names, kept, single[0])

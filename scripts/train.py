@@ -5,7 +5,7 @@ from pathlib import Path
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import dump, open_bank, token_rows
+from unlearning_audit.workflow.open_bank import dump, open_bank
 
 from job import script
 
@@ -20,13 +20,13 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    chosen, tokens_of, about = membership[first], token_rows(membership, settings), membership.asked.any(axis=0)
+    chosen, about = membership[first], membership.asked.any(axis=0)
 
     def made() -> dict:
         bank = open_bank(samples, chosen, settings, place, base)
         with of_model(settings, place):
             bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
-            return dump(bank, samples, models, logits, chosen.forget, settings["gradients"], copies, tokens_of, about)
+            return dump(bank, samples, models, logits, copies, about)
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
     return attempt(made, models, logits, "model", place["file"], **place.get("terms", {}))

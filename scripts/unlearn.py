@@ -10,7 +10,7 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, shown
 from unlearning_audit.workflow.attempt import attempt, check_models, described
-from unlearning_audit.workflow.open_bank import dump, open_bank, token_rows
+from unlearning_audit.workflow.open_bank import dump, open_bank
 
 from job import script
 
@@ -63,11 +63,7 @@ def unlearn(
     own = settings["method_options"].get("file") or place.get("method_file")
 
     def answered(bank: Bank, facts: dict, weights: str | None) -> dict:
-        first = membership.asked.any(axis=0)
-        about = token_rows(membership, settings)
-        return (
-            dump(bank, samples, weights, logits, membership.forget, settings["gradients"], None, about, first) | facts
-        )
+        return dump(bank, samples, weights, logits, first=membership.asked.any(axis=0)) | facts
 
     def read(facts: dict) -> dict:
         bank = open_bank(samples, membership, settings, place, base)

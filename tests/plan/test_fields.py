@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from plan_cases import BASE, changed, everything_from, planned, rebuilt
+from unlearning_audit import ROOT
 from unlearning_audit.bank import recipe
 from unlearning_audit.study import schema
 from unlearning_audit.study.schema import STAGES
@@ -170,11 +172,39 @@ def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models
     assert not any("retrained" in node.inputs for node in base.nodes["metrics"].values())
 
 
-def test_a_metric_that_reads_gradients_trains_again():
+@pytest.mark.parametrize(
+    ("kind", "name", "rows", "changed_stages"),
+    [
+        ("metrics", "efficacy_on_pairs", "forgotten", {"readings", "metrics", "comparisons"}),
+        ("attacks", "gradient_norm", "all", {"readings", "attack", "metrics", "comparisons"}),
+    ],
+)
+def test_who_reads_gradients_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
     base = planned(BASE)
-    asked = planned(changed(BASE, {"scenarios/main": {"metrics": {"efficacy_on_pairs": {}}}}))
-    assert rebuilt(base, asked) == everything_from("train", base)
-    assert {node.settings["gradients"] for node in asked.nodes["unlearn"].values()} == {True}
+    more = {"metrics": {name: {}}} if kind == "metrics" else {"attacks": {**dict.fromkeys(attacks(base)), name: {}}}
+    asked = planned(changed(BASE, {"scenarios/main": more}))
+    assert set(rebuilt(base, asked)) == changed_stages
+    assert {(node.settings["signal"], node.settings["rows"]) for node in asked.nodes["readings"].values()} == {
+        ("squared_norms", rows)
+    }
+    batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
+    assert len(asked.nodes["readings"]) == batches * methods
+    assert not base.nodes["readings"]
+
+
+def attacks(made) -> list[str]:
+    return list(made.study.scenarios[0].attacks)
+
+
+def test_gradient_norm_in_the_study_of_swap_renames_no_model():
+    study = yaml.safe_load((ROOT / "studies" / "swap.yaml").read_text(encoding="utf-8"))
+    before = planned(study)
+    study["defaults"]["attacks"]["gradient_norm"] = {}
+    after = planned(study)
+    for stage in ("data", "splits", "train", "unlearn"):
+        assert after.nodes[stage].keys() == before.nodes[stage].keys(), stage
+    assert before.nodes["attack"].keys().isdisjoint(after.nodes["attack"])
+    assert len(before.nodes["unlearn"]) > 100
 
 
 def test_relearning_is_a_job_of_its_own_for_every_method_and_is_compared_with_retraining():

@@ -50,8 +50,7 @@ def test_settings_are_what_a_stage_is_told(plan):
     assert (first.settings["population"], first.settings["protocol"]) == ("pairs", "swap")
     assert set(first.settings) == {"protocol", "options", "population", "blocks", "seed"}
     assert not {"pairs", "select_from", "requests"} & set(first.settings["options"])
-    assert train.settings["gradients"] is False
-    assert set(train.settings) == {"model", "options", "recipe", "gradients"}
+    assert set(train.settings) == {"model", "options", "recipe"}
     made = [node.settings for node in plan.nodes["unlearn"].values()]
     assert [one["method"] for one in made] == ["finetune"] * 2 + ["retrain"] * 4
     assert [one["method_options"].get("draw") for one in made] == [None, None, 0, 0, 1, 1]
@@ -161,19 +160,36 @@ def test_a_study_without_verdicts_compares_nothing():
 
 
 @pytest.mark.parametrize(
-    ("edits", "kept"),
+    ("edits", "rows"),
     [
-        ({}, False),
-        ({"defaults/attacks": {"gradient_norm": {}}}, "all"),
-        ({"defaults/metrics": {"efficacy_on_pairs": {}}}, True),
-        ({"defaults/metrics": {"efficacy_on_pairs": {}}, "defaults/protocol/requests": 2}, "all"),
-        ({"defaults/protocol/requests": 2}, False),
-        ({"defaults/protocol": {"name": "efficacy"}, "defaults/attacks": {}, "tables": {}, "figures": {}}, True),
+        ({}, set()),
+        ({"defaults/attacks": {"gradient_norm": {}}}, {"all"}),
+        ({"defaults/metrics": {"efficacy_on_pairs": {}}}, {"forgotten"}),
+        ({"defaults/metrics": {"efficacy_on_pairs": {}}, "defaults/protocol/requests": 2}, {"forgotten"}),
+        ({"defaults/attacks": {"gradient_norm": {}}, "defaults/metrics": {"efficacy_on_pairs": {}}},
+         {"all", "forgotten"}),
+        ({"defaults/protocol/requests": 2}, set()),
+        ({"defaults/protocol": {"name": "efficacy"}, "defaults/attacks": {}, "tables": {}, "figures": {}},
+         {"forgotten"}),
     ],
-)
-def test_gradients_are_kept_of_what_reads_them(edits, kept):
+)  # fmt: skip
+def test_gradients_are_read_where_somebody_asks(edits, rows):
     made = planned(changed(BASE, edits))
-    assert {node.settings["gradients"] for node in made.nodes["train"].values()} == {kept}
+    assert {node.settings["rows"] for node in made.nodes["readings"].values()} == rows
+
+
+def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
+    made = planned(changed(BASE, {"defaults/attacks": {"gradient_norm": {}}}))
+    maker = {path: node for stage in ("train", "unlearn", "readings") for node in made.nodes[stage].values()
+             for path in node.outputs.values()}  # fmt: skip
+    for node in made.nodes["attack"].values():
+        for models in ("original", "unlearned"):
+            logits = node.inputs["originals" if models == "original" else models]
+            for path, readings, splits in zip(logits, node.inputs[f"{models}_readings"], node.inputs["splits"],
+                                              strict=True):  # fmt: skip
+                reading = maker[readings]
+                assert reading.inputs["models"] == [maker[path].outputs["models"]]
+                assert reading.inputs["splits"] == [splits]
 
 
 def test_a_sequence_draws_each_request_and_names_it():

@@ -25,13 +25,14 @@ def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
     assert base.settings["recipe"]["lr"] == 0.001
     made = [*plan.nodes["train"].values(), *plan.nodes["unlearn"].values()]
     assert all(node.inputs["base"] == [base.outputs["models"]] for node in made)
-    assert all(node.settings["tokens"] for node in made)
+    readings = plan.nodes["readings"].values()
+    assert {(node.settings["signal"], node.settings["rows"]) for node in readings} == {("tokens", "candidates")}
+    assert {path for node in readings for path in node.inputs["models"]} == {node.outputs["models"] for node in made}
     assert not planned(changed(TEXT, {"defaults/model": {"name": "gpt2"}})).nodes["pretrain"]
 
 
-def test_tokens_are_kept_only_where_an_attack_or_metric_reads_them():
-    plan = planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}}))
-    assert not any("tokens" in node.settings for node in plan.nodes["train"].values())
+def test_tokens_are_read_only_where_an_attack_or_metric_asks():
+    assert not planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}})).nodes["readings"]
 
 
 def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():

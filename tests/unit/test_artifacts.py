@@ -35,10 +35,6 @@ LOGITS = {
     "logits": np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3),
     "index": np.arange(4),
     "y": np.array([0, 1, 2, 1]),
-    "squared_norms": np.ones((2, 3)),
-    "mean_squared_norm": np.ones(2),
-    "tokens": np.where(np.arange(120) % 7, np.arange(120), np.nan).reshape(2, 3, 5, 4).astype(np.float32),
-    "token_index": np.array([2, 0, 3]),
 }
 ALL = {"data": (Data, DATA), "membership": (Membership, MEMBERSHIP), "logits": (Logits, LOGITS)}
 KINDS = pytest.mark.parametrize("kind", ALL)
@@ -83,7 +79,6 @@ def test_data_of_ones_own_need_samples_labels_and_parts_only(tmp_path):
 def test_optional_fields_are_none_where_a_file_lacks_them(tmp_path):
     optional = {
         "data": ("public", "compressed", "tokenizer", "group"), "membership": ("weight", "labels", "replicate"),
-        "logits": ("squared_norms", "mean_squared_norm", "tokens", "token_index"),
     }  # fmt: skip
     for kind, names in optional.items():
         cls, arrays = ALL[kind]
@@ -157,15 +152,6 @@ BROKEN = [
     ("logits", {"y": None}, "y", "is missing"),
     ("logits", {"y": np.array([0, 1, 3, 1])}, "y", "labels outside 0 … 2"),
     ("logits", {"y": np.array([0, 1, -1, 1])}, "y", "labels outside 0 … 2"),
-    ("logits", {"squared_norms": np.ones(2)}, "squared_norms", r"shape \(2,\)"),
-    ("logits", {"squared_norms": np.full((2, 3), np.inf)}, "squared_norms", "6 values that are NaN"),
-    ("logits", {"mean_squared_norm": None}, "mean_squared_norm", "is missing"),
-    ("logits", {"mean_squared_norm": np.ones(3)}, "mean_squared_norm", r"shape \(3,\)"),
-    ("logits", {"tokens": LOGITS["tokens"][..., :3]}, "tokens", r"expected \(2, 3, any, 4\)"),
-    ("logits", {"token_index": None}, "token_index", "is missing"),
-    ("logits", {"token_index": np.arange(2)}, "tokens", r"expected \(2, 2, any, 4\)"),
-    ("logits", {"token_index": np.array([2, 0, 0])}, "token_index", "names a sample twice, or one that index does not"),
-    ("logits", {"token_index": np.array([2, 0, 9])}, "token_index", "names a sample twice, or one that index does not"),
 ]  # fmt: skip
 
 
@@ -189,7 +175,7 @@ def test_samples_may_have_any_number_of_axes(tmp_path):
 
 def test_only_logits_may_say_that_a_method_diverged(tmp_path):
     """Metrics take a NotFiniteError for a method that failed; NaN anywhere else is a damaged file."""
-    for kind, field in (("data", "x"), ("membership", "weight"), ("logits", "logits"), ("logits", "squared_norms")):
+    for kind, field in (("data", "x"), ("membership", "weight"), ("logits", "logits")):
         cls, arrays = ALL[kind]
         write_arrays(tmp_path / "a.npz", **{**arrays, field: arrays[field] * np.float32(np.nan)})
         with pytest.raises(ArtifactError) as error:

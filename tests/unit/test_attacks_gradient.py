@@ -7,7 +7,8 @@ from unlearning_audit import stats
 from unlearning_audit.adversary.reference import Reference
 from unlearning_audit.artifacts import rows as rows_of
 from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.attacks import gradient_norm
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.study import reading
@@ -85,16 +86,13 @@ def planned():
     return plan.make(reading.read(STUDY, "study.yaml"))
 
 
-def test_only_where_the_attack_is_asked_do_models_keep_the_norms_of_all_rows():
+def test_models_are_the_same_whether_or_not_their_gradients_are_asked_for():
     made = planned()
-    of = {True: set(), False: set()}
+    of = {"white": [], "black": []}
     for case in made.cases:
-        white = case.scenario.name == "white"
-        of[white] |= {path.split("/")[2] for path in (*case.unlearned, *case.originals)}
-    assert not of[True] & of[False]
-    nodes = {**made.nodes["train"], **made.nodes["unlearn"]}
-    assert {nodes[name].settings["gradients"] for name in of[True]} == {"all"}
-    assert {nodes[name].settings["gradients"] for name in of[False]} == {False}
+        of[case.scenario.name] += [*case.unlearned, *case.originals]
+    assert of["white"] == of["black"]
+    assert {node.settings["rows"] for node in made.nodes["readings"].values()} == {"all"}
     assert registry.constant(registry.source_file("attacks", "gradient_norm"), "NEEDS") == "squared_norms"
     assert registry.constant(registry.source_file("attacks", "confidence"), "NEEDS") is None
 
@@ -114,15 +112,20 @@ def test_scores_are_the_norms_that_came_with_the_logits(cases):
     case, folder = cases["white", "none"]
     member = Membership.read(folder / case.splits[0])
     targets = np.flatnonzero(~member.shadow)
-    answers = Logits.read(folder / case.unlearned[0])
-    assert answers.squared_norms.shape == member.train.shape
+    norms = readings(folder, case).squared_norms
+    assert norms.shape == member.train.shape
     for form in ("trained", "unlearned"):
         columns = tables.read_scores(folder / case.scores)["gradient_norm", form]
-        norms = answers.squared_norms[targets[columns["model"]], columns["index"]]
-        np.testing.assert_allclose(columns["score"], -0.5 * np.log(norms))
-    black, _ = cases["black", "none"]
-    assert Logits.read(folder / black.unlearned[0]).squared_norms is None
-    np.testing.assert_array_equal(Logits.read(folder / black.unlearned[0]).logits, answers.logits)
+        of_target = norms[targets[columns["model"]], columns["index"]]
+        np.testing.assert_allclose(columns["score"], -0.5 * np.log(of_target))
+
+
+def readings(folder, case) -> Readings:
+    """Those of the only batch of a case, found by the models that they are of."""
+    models = case.unlearned[0].replace("logits.npz", "models.safetensors")
+    (node,) = (node for node in planned().nodes["readings"].values() if node.inputs["models"] == [models])
+    memberships = Membership.read(folder / case.splits[0])
+    return Readings.read(folder / node.outputs["readings"], *memberships.train.shape)
 
 
 def test_what_was_memorised_has_small_gradients_until_it_is_forgotten(cases):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from unlearning_audit.adversary import scoring
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
+from unlearning_audit.artifacts.readings import Readings
 
 SAMPLES, CLASSES = 6, 3
 
@@ -35,8 +36,8 @@ def study(tmp_path, monkeypatch):
         membership(models, shadow=[0]).write(f"splits{batch}.npz")
         for stage in ("original", "unlearned"):
             logits = rng.normal(size=(models, SAMPLES, CLASSES)).astype(np.float32)
-            norms = {"squared_norms": rng.random((models, 2)), "mean_squared_norm": rng.random(models)}
-            Logits(logits, np.arange(SAMPLES), y, **norms).write(f"{stage}{batch}.npz")
+            Logits(logits, np.arange(SAMPLES), y).write(f"{stage}{batch}.npz")
+            Readings(rng.random((models, 2)), rng.random(models)).write(f"{stage}{batch}-readings.npz")
     columns = {
         "attack": np.array(["loss", "loss", "shadow"]), "form": np.array(["trained"] * 3),
         "model": np.array([0, 2, 1], np.int32), "index": np.array([1, 5, 0], np.int32),
@@ -50,6 +51,8 @@ def case(**files):
     known = {
         "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
         "originals": ["original0.npz", "original1.npz"], "unlearned_files": ["unlearned0.npz", "unlearned1.npz"],
+        "readings": {f"{stage}{batch}.npz": [f"{stage}{batch}-readings.npz"]
+                     for stage in ("original", "unlearned") for batch in (0, 1)},
     }  # fmt: skip
     return Case(**known | files)
 
@@ -68,10 +71,9 @@ def test_batches_are_stacked_in_their_order(study):
     np.testing.assert_array_equal(found.membership.seed, [0, 1, 2, 0, 1])
     np.testing.assert_array_equal(found.target, [False, True, True, False, True])
     norms, mean = found.gradients
-    np.testing.assert_array_equal(
-        norms, np.concatenate([Logits.read(f"unlearned{b}.npz").squared_norms for b in (0, 1)])
-    )
-    np.testing.assert_array_equal(mean[3:], Logits.read("unlearned1.npz").mean_squared_norm)
+    parts = [Readings.read(f"unlearned{batch}-readings.npz", models, SAMPLES) for batch, models in ((0, 3), (1, 2))]
+    np.testing.assert_array_equal(norms, np.concatenate([part.squared_norms for part in parts]))
+    np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 
 
 def test_files_that_play_two_roles_are_read_once(study):
@@ -119,7 +121,6 @@ def test_scores_lie_where_they_belong_and_nowhere_else(study):
         ("original1.npz", {"logits": np.zeros((3, SAMPLES, CLASSES))}, r"field 'logits' has shape \(3, 6, 3\)"),
         ("original1.npz", {"logits": np.zeros((2, SAMPLES, 4))}, "has other classes than original0.npz"),
         ("data.npz", {"classes": np.array(4)}, "original0.npz: field 'logits' has 3 classes, but data.npz has 4"),
-        ("original0.npz", {"squared_norms": np.ones((3, 4))}, "field 'squared_norms' has 4 columns for 2 samples"),
         ("splits1.npz", {"train": np.ones((2, 4), bool)}, r"field 'train' has shape \(2, 4\), expected \(any, 6\)"),
         ("splits1.npz", {"weight": np.ones(SAMPLES)}, "disagree on weight"),
     ],
@@ -148,10 +149,20 @@ def test_a_method_that_diverged_is_told_apart_from_a_damaged_file(study):
 
 
 def test_gradients_are_asked_for_in_vain_where_no_batch_or_only_one_has_them(study):
-    for batch in (1, 0):
-        rewrite(study / f"unlearned{batch}.npz", squared_norms=None, mean_squared_norm=None)
-        with pytest.raises(ArtifactError, match=r"unlearned\d.npz: field 'squared_norms' is missing"):
-            _ = case().gradients
+    first = {"unlearned0.npz": ["unlearned0-readings.npz"]}
+    for readings in (first, {}):
+        with pytest.raises(ArtifactError, match=r"unlearned\d.npz: no gradients were read of these models"):
+            _ = case(readings=readings).gradients
+    Readings(np.ones((3, 4)), np.ones(3)).write("unlearned0-readings.npz")
+    with pytest.raises(ArtifactError, match=r"readings.npz: field 'squared_norms' has 4 columns for 2 samples"):
+        _ = case().gradients
+
+
+def test_readings_belong_to_the_logits_of_their_batch_signal_by_signal():
+    logits, readings = ["a", "b"], ["a-norms", "b-norms", "a-tokens", "b-tokens"]
+    assert by_logits((logits, readings), (["a", "b"], ()), (["c"], ["c-norms"])) == {
+        "a": ["a-norms", "a-tokens"], "b": ["b-norms", "b-tokens"], "c": ["c-norms"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from workplace import TINY
 
 SPLITS = {"models": 6, "originals": 2, "train": 100, "forget": 20, "bytes": 1}
 DATA = {"shape": [64], "classes": 10, "samples": 300, "bytes": 1}
-RATE = {"step": 0.01, "answer": 1e-4, "norm": 1e-3, "bytes": 1000, "from": "probe"}
+RATE = {"step": 0.01, "answer": 1e-4, "bytes": 1000, "from": "probe"}
 START = dict.fromkeys(STAGES, 0.5) | {"train": 2.0, "unlearn": 2.0}
 
 
 def job(method=None, *, recipe=None, splits=SPLITS, data=DATA, options=None, **changes):
-    settings = {"model": "mlp", "options": {"hidden": [8]}, "gradients": False,
+    settings = {"model": "mlp", "options": {"hidden": [8]},
                 "recipe": Recipe(**{"epochs": 5, **(recipe or {})}).model_dump(mode="json"), **changes}  # fmt: skip
     if method:
         settings |= {"method": method, "method_options": options or {"epochs": 3, "lr": 0.1}}
@@ -40,19 +40,21 @@ def row(stage, seconds, models=2, size=5.0, rate="probe", node="x-1"):
 
 def test_a_job_in_numbers():
     def numbers(one):
-        return tuple(one[name] for name in ("models", "work", "samples", "norms", "written"))
+        return tuple(one[name] for name in ("models", "work", "samples", "written"))
 
-    assert numbers(job()) == (2, 100 * 5, 300, 0, 6), "originals are trained once, however many copies are written"
-    assert numbers(job("retrain")) == (6, 80 * 5, 300, 0, 6)
-    assert numbers(job("finetune")) == (6, 100, 300, 0, 6), "a method is tried with its own epochs"
-    assert job("finetune", gradients=True)["norms"] == 20
-    assert job(gradients="all")["norms"] == 300
+    assert numbers(job()) == (2, 100 * 5, 300, 6), "originals are trained once, however many copies are written"
+    assert numbers(job("retrain")) == (6, 80 * 5, 300, 6)
+    assert numbers(job("finetune")) == (6, 100, 300, 6), "a method is tried with its own epochs"
+    assert numbers(job(signal="squared_norms", rows="forgotten")) == (6, 20, 0, 6)
+    assert numbers(job(signal="squared_norms", rows="all")) == (6, 300, 0, 6)
 
 
 def test_seconds_and_bytes_by_hand():
-    one = job("finetune", gradients=True)
-    assert forecast.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4 + 20 * 1e-3))
-    assert forecast.size(one, RATE) == 6 * (1000 + 300 * 10 * 4 + 20 * 8)
+    one, norms = job("finetune"), job(signal="squared_norms", rows="forgotten")
+    assert forecast.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4))
+    assert forecast.size(one, RATE) == 6 * (1000 + 300 * 10 * 4)
+    assert forecast.seconds(norms, RATE) == pytest.approx(6 * 20 * 0.01)
+    assert forecast.size(norms, {**RATE, "bytes": 0}) == 6 * 20 * 8
 
 
 def test_a_rate_depends_on_what_changes_the_time_of_a_step_and_on_nothing_else():

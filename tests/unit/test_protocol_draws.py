@@ -140,9 +140,8 @@ def test_a_share_of_a_single_sample_is_one():
 
 
 def test_what_is_done_with_the_models_of_a_protocol():
-    """Games are attacked; a class is forgotten by models whose gradients are read; random halves forget nothing."""
+    """Games are attacked; each model may be attacked with its rows; random halves forget nothing."""
     records = {name: registry.protocol(name) for name in registry.names("protocols")}
     assert {name for name, record in records.items() if record.attacked} == {"external", "random_splits", "swap"}
     assert {name for name, record in records.items() if record.own_rows} == {"efficacy"}
-    assert {name for name, record in records.items() if record.gradients} == {"efficacy"}
     assert {name for name, record in records.items() if not record.forgets} == {"lira_selection"}

@@ -12,6 +12,7 @@ from unlearning_audit.artifacts import verdicts, views
 from unlearning_audit.artifacts.arrays import ArtifactError, Membership
 from unlearning_audit.artifacts.files import FailedError, write_arrays
 from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.artifacts.selection import Selection
 
@@ -22,12 +23,31 @@ RELEARNED = {"steps": np.array([0, 1, 4]), "phi": np.arange(12, dtype=np.float32
              "index": np.array([7, 5])}  # fmt: skip
 GENERATIONS = {"tokens": np.array([[[3, 4], [5, -1]], [[1, -1], [-1, -1]]], np.int32),
                "index": np.array([[0, 9, -1], [0, -1, -1]])[:, :2]}  # fmt: skip
+READINGS = {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2),
+            "tokens": np.where(np.arange(120) % 7, np.arange(120), np.nan).reshape(2, 3, 5, 4).astype(np.float32),
+            "token_index": np.array([2, 0, 3])}  # fmt: skip
 KINDS = {"selection": (Selection, SELECTION), "relearned": (Relearned, RELEARNED),
-         "generations": (Generations, GENERATIONS)}  # fmt: skip
+         "generations": (Generations, GENERATIONS), "readings": (Readings, READINGS)}  # fmt: skip
+#: What a reader is told: models, samples.
+SIZES = {"selection": (3,), "readings": (2, 4)}
 
 
 def read(kind, path):
-    return Selection.read(path, 3) if kind == "selection" else KINDS[kind][0].read(path)
+    return KINDS[kind][0].read(path, *SIZES.get(kind, ()))
+
+
+def test_readings_are_of_gradients_or_of_tokens(tmp_path):
+    for names in (("squared_norms", "mean_squared_norm"), ("tokens", "token_index")):
+        Readings(**{name: READINGS[name] for name in names}).write(tmp_path / "a.npz")
+        there = {name for name, value in vars(read("readings", tmp_path / "a.npz")).items() if value is not None}
+        assert there == set(names)
+    Readings().write(tmp_path / "a.npz")
+    with pytest.raises(ArtifactError, match=r"a.npz: field 'squared_norms' is missing, and so is 'tokens'"):
+        read("readings", tmp_path / "a.npz")
+    Readings.write_failure(tmp_path / "a.npz", "model", "it has no head")
+    with pytest.raises(FailedError, match=r"^it has no head$") as error:
+        read("readings", tmp_path / "a.npz")
+    assert error.value.part == "model"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,6 +73,13 @@ def test_what_was_written_is_read(tmp_path, kind):
         ("relearned", "taught", np.zeros((3, 2), bool), r"'taught' has shape \(3, 2\), expected \(2, 2\)"),
         ("relearned", "taught", np.zeros((2, 3), bool), r"'taught' has shape \(2, 3\), expected \(2, 2\)"),
         ("relearned", "index", np.arange(3), r"'index' has shape \(3,\), expected \(2\)"),
+        ("readings", "squared_norms", np.ones(2), r"'squared_norms' has shape \(2,\), expected \(2, any\)"),
+        ("readings", "squared_norms", np.full((2, 3), np.inf), "'squared_norms' has 6 values that are NaN"),
+        ("readings", "mean_squared_norm", np.ones(3), r"'mean_squared_norm' has shape \(3,\)"),
+        ("readings", "tokens", READINGS["tokens"][..., :3], r"'tokens' .*expected \(2, 3, any, 4\)"),
+        ("readings", "token_index", np.arange(2), r"'tokens' .*expected \(2, 2, any, 4\)"),
+        ("readings", "token_index", np.array([2, 0, 0]), "'token_index' names a sample twice"),
+        ("readings", "token_index", np.array([2, 0, 9]), "'token_index' names a sample twice, or one that the data"),
         ("generations", "index", np.array([[0, 1], [0, 0]]), "'index' names a sample twice for one model"),
         ("generations", "tokens", np.zeros((2, 3, 4), int), r"'tokens' has shape \(2, 3, 4\), expected \(2, 2, any\)"),
     ],

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.artifacts.arrays import Logits
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.bank import tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.data import _tokens
@@ -21,8 +22,9 @@ def test_what_is_kept_follows_the_scored_tokens(tmp_path):
         four = tokens.readings(made, np.arange(40))
         assert not np.isnan(four).any()
         data = made.logits(), np.arange(40), np.zeros(40, np.int64)
-        Logits(*data, tokens=four, token_index=np.arange(40)).write(tmp_path / "logits.npz")
-        sizes[scored or LENGTH - 1] = (tmp_path / "logits.npz").stat().st_size
+        Logits(*data).write(tmp_path / "logits.npz")
+        Readings(tokens=four, token_index=np.arange(40)).write(tmp_path / "readings.npz")
+        sizes[scored or LENGTH - 1] = sum(path.stat().st_size for path in tmp_path.glob("*.npz"))
     values = 3 * 40 * 4 * 4  # models, samples, readings, bytes
     assert sizes[LENGTH - 1] - sizes[2] == pytest.approx(values * (LENGTH - 3), abs=100)
     rest = sizes[2] - values * 2

@@ -1,6 +1,6 @@
 """Logits of all models of one population, which stay in their files until some of them are asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -8,18 +8,29 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.logits import StoredLogits
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.stats import rates
 
 
 class Answers:
     """Batches stacked along the models, samples in the order of the data.
 
-    ``files``: one for each batch, in the order of ``batches``. Raises ArtifactError if they do not fit ``data``, which
-    came from ``data_file``, the memberships or each other, and NoAnswerError where there are no logits.
+    ``files``: one for each batch, in the order of ``batches``; ``readings``: of each batch the files of what was read
+    of its models beyond logits. Raises ArtifactError if they do not fit ``data``, which came from ``data_file``, the
+    memberships or each other, and NoAnswerError where there are no logits.
     """
 
-    def __init__(self, files: list[str], batches: list[Membership], data: Data, data_file: str) -> None:
+    def __init__(
+        self,
+        files: list[str],
+        batches: list[Membership],
+        data: Data,
+        data_file: str,
+        readings: Sequence[Sequence[str]] | None = None,
+    ) -> None:
         self._parts, self._places, self._found = [], [], {}
+        self._reading_files = [()] * len(files) if readings is None else readings
+        self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
             part = StoredLogits.open(path, len(membership.seed))
             self._places.append(_places(path, part, membership, data, data_file))
@@ -90,37 +101,55 @@ class Answers:
         return np.stack(found) if found else np.zeros(each.shape)
 
     @cached_property
+    def _readings(self) -> list[dict[str, np.ndarray]]:
+        """Of every batch what its files of readings hold, by the fields of `Readings`."""
+        batches = []
+        for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
+            arrays = {}
+            for path in files:
+                readings = Readings.read(path, len(part), self._size)
+                norms = readings.squared_norms
+                if norms is not None and norms.shape[1] not in (forgotten, self._size):
+                    problem = f"has {norms.shape[1]} columns for {forgotten} samples to forget"
+                    raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
+                arrays |= {name: values for name, values in vars(readings).items() if values is not None}
+            batches.append(arrays)
+        return batches
+
+    @cached_property
     def squared_norms(self) -> np.ndarray | None:
-        """Those of all batches, as `Logits` holds them; None if a batch came without."""
+        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
         return self._joined("squared_norms")
 
     @cached_property
     def mean_squared_norm(self) -> np.ndarray | None:
-        """Those of all batches, as `Logits` holds them; None if a batch came without squared norms."""
-        return None if self.squared_norms is None else self._joined("mean_squared_norm")
+        """Those of all batches, as `Readings` holds them; None if they were not read of a batch."""
+        return self._joined("mean_squared_norm")
 
     @cached_property
     def token_index(self) -> np.ndarray | None:
-        """The samples that a batch has token readings of, int64 [token rows]; None if a batch has none."""
-        if any(part.tokens is None for part in self._parts):
+        """The samples of which tokens were read in some batch, int64 [token rows]; None if there is a batch without."""
+        if any("tokens" not in batch for batch in self._readings):
             return None
-        return np.unique(np.concatenate([part.token_index for part in self._parts]))
+        return np.unique(np.concatenate([batch["token_index"] for batch in self._readings]))
 
     @cached_property
     def tokens(self) -> np.ndarray | None:
-        """Token readings of all batches on these samples; NaN where a batch was not asked about one."""
+        """Token readings of all batches on these samples; NaN where a sample was not read in a batch."""
         if self.token_index is None:
             return None
-        whole = []
-        for part in self._parts:
-            own = np.full((len(part), len(self.token_index), *part.tokens.shape[2:]), np.nan, np.float32)
-            own[:, np.searchsorted(self.token_index, part.token_index)] = part.tokens
-            whole.append(own)
-        return np.concatenate(whole)
+        batches = []
+        for batch in self._readings:
+            values = batch["tokens"]
+            padded = np.full((len(values), len(self.token_index), *values.shape[2:]), np.nan, np.float32)
+            padded[:, np.searchsorted(self.token_index, batch["token_index"])] = values
+            batches.append(padded)
+        return np.concatenate(batches)
 
     def _joined(self, name: str) -> np.ndarray | None:
-        values = [getattr(part, name) for part in self._parts]
-        return None if any(value is None for value in values) else np.concatenate(values)
+        if any(name not in batch for batch in self._readings):
+            return None
+        return np.concatenate([batch[name] for batch in self._readings])
 
 
 def _places(path: str, part: StoredLogits, membership: Membership, data: Data, data_file: str) -> np.ndarray | None:
@@ -138,8 +167,4 @@ def _places(path: str, part: StoredLogits, membership: Membership, data: Data, d
     if part.shape[2] < data.classes:
         problem = f"has {part.shape[2]} classes, but {data_file} has {data.classes}"
         raise ArtifactError(f"{path}: field 'logits' {problem}; delete it and run again")
-    forget = membership.forget[0].sum()
-    if part.squared_norms is not None and part.squared_norms.shape[1] not in (forget, len(data.y)):
-        problem = f"has {part.squared_norms.shape[1]} columns for {forget} samples to forget"
-        raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
     return place

@@ -1,6 +1,6 @@
 """Everything that attacks and metrics of one method in one scenario are computed from."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,13 +13,17 @@ from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.stats import crossed, phi
 
+#: What to do where an attack or a metric reads what no job computed.
+DECLARE = "a file that reads them says so in a line NEEDS"
+
 
 @dataclass
 class Case:
     """Batches of one scenario, stacked along the models; files are read on first use.
 
     ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order. ``seed``
-    and bootstrap ``draws`` are the study's; ``sets``: name → attacks over which Q takes the maximum (paper, adaptive).
+    and bootstrap ``draws`` are the study's; ``readings``: file of logits → files of what else was read of the same
+    models (`Readings`); ``sets``: name → attacks over which Q takes the maximum (paper, adaptive).
     """
 
     data_file: str
@@ -37,6 +41,7 @@ class Case:
     seed: int = 0
     draws: int = crossed.DRAWS
     sets: dict[str, Collection[str]] = field(default_factory=dict)
+    readings: dict[str, list[str]] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -106,10 +111,10 @@ class Case:
     @cached_property
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Squared gradient norms of every forget sample after unlearning, float64 [models, forget rows], and
-        those of their mean gradient, float64 [models]. Raises ArtifactError if the logits came without."""
+        those of their mean gradient, float64 [models]. Raises ArtifactError if they were not read."""
         answers = self.answers(self.unlearned_files)
         if answers.squared_norms is None:
-            raise ArtifactError(f"{self.unlearned_files[0]}: field 'squared_norms' is missing; delete it and run again")
+            raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
         norms = answers.squared_norms
         if norms.shape[1] == len(self.data.y):
             norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
@@ -118,8 +123,8 @@ class Case:
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """One of `adversary.reference.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].
 
-        Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what did not come with the
-        logits in ``files``.
+        Of tokens, NaN where a model was not asked about a sample. Raises ArtifactError for what was not read of the
+        models whose logits are in ``files``.
         """
         if name == "compressed":
             if self.data.compressed is None:
@@ -133,7 +138,7 @@ class Case:
         if name == "tokens" and found is not None:
             return self._tokens(self.answers(files), models, rows)
         if found is None or found.shape[1] != len(self.data.y):
-            raise ArtifactError(f"{files[0]}: field {name!r} is missing for some samples; delete it and run again")
+            raise ArtifactError(f"{files[0]}: no {name} of all samples were read of these models; {DECLARE}")
         return found[models][:, rows]
 
     def _neighbours(self, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -203,7 +208,8 @@ class Case:
     def answers(self, files: list[str]) -> Answers:
         """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""
         if tuple(files) not in self._read:
-            self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file)
+            readings = [self.readings.get(path, ()) for path in files]
+            self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file, readings)
         return self._read[tuple(files)]
 
 
@@ -238,3 +244,13 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
     two = logits.astype(np.float64)
     logp = -np.logaddexp(0.0, two[..., 1] - two[..., 0])
     return np.where(views >= 0, logp[:, views], np.nan)
+
+
+def by_logits(*populations: tuple[Sequence[str], Sequence[str]]) -> dict[str, list[str]]:
+    """File of logits → files of readings of the same models, for `Case`. A population is given by its logits, one file
+    for each batch, and its readings: all batches of one signal, then all of the next."""
+    files: dict[str, dict[str, None]] = {}
+    for logits, readings in populations:
+        for i, path in enumerate(logits):
+            files.setdefault(path, {}).update(dict.fromkeys(readings[i :: len(logits)]))
+    return {path: list(names) for path, names in files.items()}

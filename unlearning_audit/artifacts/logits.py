@@ -14,22 +14,11 @@ from unlearning_audit.artifacts.files import Check, FailedError, NotFiniteError,
 @dataclass(frozen=True)
 class Logits:
     """``logits.npz``: ``logits`` float32 [models, rows, classes], ``index`` int64 [rows] into the data,
-    ``y`` int64 [rows] observed labels.
-
-    Where gradients are asked for: ``squared_norms`` float64 [models, forget rows], or [models, samples] where an attack
-    asks about all, the squared norm of a sample's gradient, in the order of the data, and ``mean_squared_norm`` float64
-    [models], that of the mean over the forget samples. Where single tokens are asked for: ``tokens`` float32 [models,
-    token rows, most, 4], of every scored token log p, mean and standard deviation of log p under the prediction, and
-    rank (NaN after the last one of a sample), and ``token_index`` int64 [token rows] into the data.
-    """
+    ``y`` int64 [rows] observed labels."""
 
     logits: np.ndarray
     index: np.ndarray
     y: np.ndarray
-    squared_norms: np.ndarray | None = None
-    mean_squared_norm: np.ndarray | None = None
-    tokens: np.ndarray | None = None
-    token_index: np.ndarray | None = None
 
     def write(self, path: str | Path, first: np.ndarray | None = None) -> None:
         """Write atomically, the rows in ``first`` bool [rows] before all others, so that they lie together.
@@ -49,8 +38,7 @@ class Logits:
         stored = StoredLogits.open(path, models)
         order = stored.order
         return cls(
-            np.stack(list(stored.each(range(len(stored)), order))), stored.index[order], stored.y[order],
-            stored.squared_norms, stored.mean_squared_norm, stored.tokens, stored.token_index,
+            np.stack(list(stored.each(range(len(stored)), order))), stored.index[order], stored.y[order]
         )  # fmt: skip
 
     @staticmethod
@@ -73,10 +61,6 @@ class StoredLogits:
     index: np.ndarray
     order: np.ndarray
     y: np.ndarray
-    squared_norms: np.ndarray | None
-    mean_squared_norm: np.ndarray | None
-    tokens: np.ndarray | None
-    token_index: np.ndarray | None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -97,15 +81,8 @@ class StoredLogits:
         logits = check.field("logits", "f", (models, None, None), finite=False)
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
-        norms = mean = tokens = at = None
-        if "squared_norms" in arrays:
-            norms = check.field("squared_norms", "f", (len(logits), None))
-            mean = check.field("mean_squared_norm", "f", (len(logits),))
-        if "tokens" in arrays:
-            at = check.field("token_index", "iu", (None,)).astype(np.int64)
-            tokens = check.field("tokens", "f", (len(logits), len(at), None, 4), finite=False)
         order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
-        stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, order, y, norms, mean, tokens, at)
+        stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, order, y)
         # What a job wrote says so itself, which saves reading it all.
         bad = int(arrays["not_finite"]) if trusted else stored._count_not_finite()
         if bad:
@@ -115,8 +92,6 @@ class StoredLogits:
             check.fail("index", "names some samples twice")
         if not np.isin(y, np.arange(classes)).all():
             check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
-        if at is not None and (not np.isin(at, index).all() or len(np.unique(at)) != len(at)):
-            check.fail("token_index", "names a sample twice, or one that index does not name")
         return stored
 
     def each(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:

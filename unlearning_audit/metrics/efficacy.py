@@ -39,7 +39,7 @@ def efficacy(information: np.ndarray) -> np.ndarray:
         return np.where(information > 0, 1.0 / information, np.inf)
 
 
-NEEDS = ("seeds",)
+NEEDS = ("seeds", "squared_norms")
 DEFAULT = "seeds"
 
 QUANTITIES = (
@@ -85,7 +85,7 @@ class Options(Settings):
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the gradients that were kept with a case's logits: over the forget set, observed labels; then
+    """`evaluate` on the gradients that were read of a case's models: over the forget set, observed labels; then
     the probability of membership by attacks, and the spread of accuracies over models."""
     squared_norms, mean_squared_norm = case.gradients
     found = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)

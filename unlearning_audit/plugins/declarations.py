@@ -39,7 +39,7 @@ class Protocol:
     and compare with retrained models, unless their file says ``ALONE = True``. ``attacked``: attacks
     score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
     rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks
-    rename nothing. ``gradients``: gradient norms of the forget set are kept with the logits. ``references``: methods
+    rename nothing. ``references``: methods
     whose logits the metrics compare with, retrain and an independent retrain. ``forgets``: False if nothing is
     unlearned. ``selects``: the metric whose ``select(case, options)`` tells which samples the models memorise.
     ``system``: the system of evaluation that it is a part of, if it is not one by itself. ``figures``: kinds of figures
@@ -50,7 +50,6 @@ class Protocol:
     attacked: bool = False
     own_rows: bool = False
     counts: tuple[str, ...] = ()
-    gradients: bool = False
     references: tuple[str, ...] = ()
     forgets: bool = True
     selects: str = ""

@@ -12,7 +12,7 @@ from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import seed_of
 
-PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, gradients=True, counts=("blocks",))
+PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, counts=("blocks",))
 
 
 class Options(Settings):

@@ -1,11 +1,11 @@
 """Forecast of cost: seconds and bytes of every job, from the plan and a few rates. Pure arithmetic.
 
-A job that trains or unlearns takes
+A job that trains, unlearns or reads gradients or tokens takes
 
-    seconds = models · (work · step + samples · answer + norms · norm)
+    seconds = models · (work · step + samples · answer)
 
-where work counts the rows that a model reads (times epochs, if it is trained), and step, answer and norm are seconds
-per row: measured by a short probe, or taken from jobs of the same kind that are done. All other jobs are forecast
+where work counts the rows that a model reads (times epochs, if it is trained), and step and answer are seconds per
+row: measured by a short probe, or taken from jobs of the same kind that are done. All other jobs are forecast
 from those of the same name on record, else from the default study, in proportion to models × samples.
 """
 
@@ -18,7 +18,7 @@ from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.progress import WEIGHTS
 
 #: Stages whose jobs hold models.
-MODELS = ("train", "unlearn")
+MODELS = ("train", "unlearn", "readings")
 
 #: Models × samples of a job of the default study, in which `WEIGHTS` were measured; there an attack job left so many
 #: bytes for each of them.
@@ -58,15 +58,20 @@ def label(node: str) -> str:
 
 
 def job(node: dict, data: dict, splits: dict) -> dict:
-    """A job with models in numbers: its kind, models, work, samples, norms (rows of which gradient norms are kept) and
-    the models it writes. ``data`` and ``splits`` as `Draws.facts` and `Draws.sizes` give them."""
+    """A job with models in numbers: its kind, models, work, samples that they answer, the models it writes and bytes of
+    the answers of one. ``data`` and ``splits`` as `Draws.facts` and `Draws.sizes` give them."""
     settings, method = node["settings"], node["settings"].get("method")
     recipe = {name: value for name, value in settings["recipe"].items() if name not in FREE}
     recipe["dp"] = recipe["dp"] is not None
+    if signal := settings.get("signal"):
+        rows = splits["forget"] if settings["rows"] == "forgotten" else data["samples"]
+        parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, signal]
+        return {"kind": json.dumps(parts, sort_keys=True), "models": splits["models"], "work": rows, "samples": 0,
+                "written": splits["models"], "answers": 8 * rows}  # fmt: skip
     trains = method in (None, "retrain")
     rows = splits["train"] - (splits["forget"] if method == "retrain" else 0)
     parts = [
-        data["shape"], data["classes"], settings["model"], settings["options"], recipe, settings["gradients"],
+        data["shape"], data["classes"], settings["model"], settings["options"], recipe,
         # Training takes the same in either stage; a method's time depends on the size of the forget set.
         "" if trains else [method, settings["method_options"], round(splits["forget"] / splits["train"], 2)],
     ]  # fmt: skip
@@ -75,21 +80,19 @@ def job(node: dict, data: dict, splits: dict) -> dict:
         "models": splits["originals" if method is None else "models"],
         "work": rows * (settings["recipe"]["epochs"] if trains else 1),
         "samples": data["samples"],
-        "norms": {False: 0, True: splits["forget"], "all": data["samples"]}[settings["gradients"]],
         "written": splits["models"],
         "answers": data["samples"] * data["classes"] * 4,
     }
 
 
 def seconds(job: dict, rate: dict) -> float:
-    """Forecast seconds of a job with models; ``rate``: seconds per row (step, answer, norm)."""
-    reads = job["samples"] * rate["answer"] + job["norms"] * rate["norm"]
-    return job["models"] * (job["work"] * rate["step"] + reads)
+    """Forecast seconds of a job with models; ``rate``: seconds per row (step, answer)."""
+    return job["models"] * (job["work"] * rate["step"] + job["samples"] * rate["answer"])
 
 
 def size(job: dict, rate: dict) -> float:
-    """Bytes of its weights and logits; ``rate``: bytes of a model."""
-    return job["written"] * (rate["bytes"] + job["answers"] + 8 * job["norms"])
+    """Bytes of what it writes; ``rate``: bytes of a model."""
+    return job["written"] * (rate["bytes"] + job["answers"])
 
 
 def weights(jobs: dict[str, dict], rates: dict[str, dict]) -> float:
@@ -106,7 +109,7 @@ def recorded(jobs: dict[str, dict], measured: dict[str, dict]) -> dict[str, dict
         for i, value in enumerate((measured[name]["seconds"], job["models"] * job["work"], weights, job["written"])):
             total[i] += value
     return {
-        kind: {"step": spent / max(work, 1), "answer": 0.0, "norm": 0.0, "bytes": left / models, "from": "ledger"}
+        kind: {"step": spent / max(work, 1), "answer": 0.0, "bytes": left / models, "from": "ledger"}
         for kind, (spent, work, left, models) in sums.items()
     }
 

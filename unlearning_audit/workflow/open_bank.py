@@ -8,6 +8,7 @@ from torch import nn
 
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.bank import card, tokens
 from unlearning_audit.bank.bank import Bank, read_models
 from unlearning_audit.bank.recipe import Recipe
@@ -89,52 +90,42 @@ def check_tokens(bank: Bank, data: Data) -> None:
         raise ValueError(f"model.vocabulary: the model knows {vocabulary} tokens, but the data hold token {largest}")
 
 
-def token_rows(membership: Membership, settings: dict) -> np.ndarray | None:
-    """The samples of which single tokens are kept, if they are: forgotten or held out by a model, int64 [rows]."""
-    mask = membership.forget | membership.heldout
-    return np.flatnonzero(mask.any(0)) if settings.get("tokens") else None
-
-
 def dump(
     bank: Bank,
     data: Data,
     models: str | None,
     logits: str,
-    forget: np.ndarray,
-    gradients: bool | str = False,
     copies: np.ndarray | None = None,
-    tokens_of: np.ndarray | None = None,
     first: np.ndarray | None = None,
 ) -> dict:
     """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
 
-    ``gradients``: also squared gradient norms, of the samples to ``forget`` bool [models, samples], or of "all".
-    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``tokens_of`` int64 [rows]: also what
-    the models say of every token of these samples. ``first`` bool [samples]: those whose logits lie together in the
-    file, because scoring asks every model about them.
+    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``first`` bool [samples]: those whose
+    logits lie together in the file, because scoring asks every model about them.
     """
-    answers = {"logits": bank.logits()}
-    if tokens_of is not None:
-        answers["tokens"] = tokens.readings(bank, tokens_of)
-    if gradients:
-        all_rows = Rows.where(np.ones(forget.shape, bool)) if gradients == "all" else None
-        answers |= gradient_norms(bank, Rows.where(forget), all_rows)
+    answers = bank.logits()
     if copies is not None:
-        bank = bank.take(copies)
-        answers = {name: value[copies] for name, value in answers.items()}
+        bank, answers = bank.take(copies), answers[copies]
     if models is not None:
         bank.write(models)
-    Logits(index=np.arange(len(data.y)), y=data.y, **answers, token_index=tokens_of).write(logits, first)
+    Logits(answers, np.arange(len(data.y)), data.y).write(logits, first)
     facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
     facts |= {"card": card.describe()} if bank.device == "cuda" else {}
     return facts | ({"privacy": bank.privacy} if bank.privacy else {})
 
 
-def gradient_norms(bank: Bank, forget: Rows, rows: Rows | None = None) -> dict[str, np.ndarray]:
-    """Squared gradient norms of the rows to ``forget``, or of ``rows``, and of the mean gradient of the former, as
-    `Logits` holds them."""
+def read_signal(bank: Bank, membership: Membership, signal: str, rows: str) -> Readings:
+    """What the models of a bank say beyond logits: ``signal`` "tokens" of all samples that a model forgot or never saw,
+    or "squared_norms" of the ``rows`` "forgotten" by each model, or "all". Raises ValueError as `tokens.readings`."""
+    if signal == "tokens":
+        samples = np.flatnonzero((membership.forget | membership.heldout).any(0))
+        return Readings(tokens=tokens.readings(bank, samples), token_index=samples)
+    forget = Rows.where(membership.forget)
+    everything = Rows.where(np.ones(membership.forget.shape, bool)) if rows == "all" else forget
+    return gradient_norms(bank, forget, everything)
+
+
+def gradient_norms(bank: Bank, forget: Rows, rows: Rows) -> Readings:
+    """Squared gradient norms of ``rows``, and that of the mean gradient of the rows to ``forget``."""
     mean = sum(g.double().square().flatten(1).sum(1) for g in bank.gradient(forget).values())
-    return {
-        "squared_norms": bank.squared_norms(rows or forget).double().cpu().numpy(),
-        "mean_squared_norm": mean.cpu().numpy(),
-    }
+    return Readings(bank.squared_norms(rows).double().cpu().numpy(), mean.cpu().numpy())

@@ -1,7 +1,7 @@
 """Nodes of the models of one scenario: data, memberships, training, and what methods make of them."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,6 @@ class Models:
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
-             "gradients": self._gradients(), **({"tokens": True} if self._readers("tokens") else {}),
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
             {"data": "data", "splits": "membership", "base": "models"},
@@ -236,19 +235,30 @@ class Models:
         path = self.scenario.model.options.get("weights")
         return {"weights_content": source.fingerprint(Path(path))} if path and Path(path).exists() else {}
 
-    def _gradients(self) -> bool | str:
-        """Whether gradient norms are kept: False, True (of the forget set, for metrics) or "all" (for an attack)."""
-        readers = self._readers("squared_norms")
-        of_forgotten = self.record.gradients or "metrics" in readers
-        # What will be forgotten after each request is not known to the models before.
-        return "all" if "attacks" in readers or (of_forgotten and self.scenario.request) else of_forgotten
+    def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, str]:
+        """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,
+        since they learn from rows that no model forgot."""
+        files = [registry.source_file(kind, plugin.name, plugin.file) for plugin in plugins]
+        signals = {signal for file in files for signal in needs(registry.constant(file, "NEEDS"))}
+        rows = {"squared_norms": "all" if kind == "attacks" else "forgotten", "tokens": "candidates"}
+        return {signal: rows[signal] for signal in rows if signal in signals}
 
-    def _readers(self, signal: str) -> set[str]:
-        """Which kinds of plug-ins of the scenario, attacks or metrics, read a signal besides logits."""
-        plugins = [(kind, plugin.name, plugin.file) for kind in ("attacks", "metrics")
-                  for plugin in getattr(self.scenario, kind).values()]  # fmt: skip
-        declared = {plugin: registry.constant(registry.source_file(*plugin), "NEEDS") for plugin in plugins}
-        return {kind for (kind, *_), signals in declared.items() if signal in needs(signals)}
+    def _readings(
+        self, plan: Plan, data: Node, splits: list[Node], models: list[Node], signals: dict[str, str]
+    ) -> list[Node]:
+        """Of every batch of models each signal, signal by signal."""
+        return [
+            plan.add(
+                "readings", f"{node.name.rsplit('-', 1)[0]}-{signal}",
+                {**{name: node.settings[name] for name in ("model", "options", "recipe")},
+                 "signal": signal, "rows": rows},
+                {"data": [data], "splits": [memberships], "models": [node]},
+                {"data": "data", "splits": "membership", "models": "models"}, ("readings.npz",),
+                (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
+            )
+            for signal, rows in signals.items()
+            for memberships, node in zip(splits, models, strict=True)
+        ]  # fmt: skip
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
         """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""

@@ -63,6 +63,10 @@ class Judged(Models):
             "compared_relearned": "relearned",
             "generated": "generations",
             "compared_generated": "generations",
+            "original_readings": "readings",
+            "unlearned_readings": "readings",
+            "retrained_readings": "readings",
+            "control_readings": "readings",
         }
         compared = dict(zip(("retrained", "control"), references, strict=False))
         compared |= self._asked_again(data, splits, models, references)
@@ -72,14 +76,25 @@ class Judged(Models):
             def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
                 attacks = {n: {"name": a.name, "options": a.options} for n, a in plugins.items()}
                 extra = {"own_rows": True} if self.record.own_rows else {}
+                signals = self._signals("attacks", plugins.values())
+                readings = {
+                    role: self._readings(plan, data, splits, nodes, signals)
+                    for role, nodes in (("original_readings", trains), ("unlearned_readings", models))
+                }
                 return plan.add(
-                    "attack", label, {"attacks": attacks, "seed": study.seed, **extra}, read, roles,
+                    "attack", label, {"attacks": attacks, "seed": study.seed, **extra}, {**read, **readings}, roles,
                     ("scores.parquet",), tuple(plugins.values()), ("attacks",) * len(attacks), place=place,
                 )  # fmt: skip
 
             place = {**self._own_files("attacks"), **self._scored(label, attack)}
             scores = attack(self.plan, scenario.attacks, place)
         metric_plugins = tuple(scenario.metrics.values())
+        populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
+        signals = self._signals("metrics", metric_plugins)
+        readings = {
+            f"{role}_readings": self._readings(self.plan, data, splits, nodes, signals)
+            for role, nodes in populations.items()
+        }
         metrics = self.plan.add(
             "metrics", label,
             {
@@ -88,7 +103,7 @@ class Judged(Models):
                 "adaptive_set": [name for name in ADAPTIVE_SET if name in scenario.attacks],
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },
-            {**read, **compared, "scores": [scores] if scores else [], "selection": selection}, roles,
+            {**read, **compared, **readings, "scores": [scores] if scores else [], "selection": selection}, roles,
             ("metrics.csv", "contributions.npz"),
             metric_plugins, ("metrics",) * len(metric_plugins), place=self._own_files("metrics"),
         )  # fmt: skip
@@ -156,7 +171,7 @@ class Judged(Models):
         ]
         if relearned:
             jobs["relearn", "relearned", "relearned"] = {"steps": relearned[0]["steps"]}
-        if "metrics" in self._readers("generations"):
+        if any("generations" in registry.declared("metrics", m.name, m.file) for m in metrics.values()):
             most = [
                 metric.options["most"]
                 for metric in metrics.values()

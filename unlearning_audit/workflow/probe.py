@@ -11,7 +11,7 @@ from math import ceil
 import numpy as np
 import torch
 
-from unlearning_audit.bank import card
+from unlearning_audit.bank import card, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
@@ -30,10 +30,12 @@ TOGETHER = 8
 
 
 def measure(node: dict, draws: Draws) -> tuple[dict, str]:
-    """The rate of the kind of job that ``node`` (of `forecast.nodes`) is: seconds per row (step, answer, norm) and
-    bytes of a model. And a note: a method that fails on few rows of untrained models counts as training all over."""
+    """The rate of the kind of job that ``node`` (of `forecast.nodes`) is: seconds per row (step, answer) and bytes of a
+    model. And a note: a method that fails on few rows of untrained models counts as training all over."""
     settings = node["settings"]
     bank, membership = _open(node, draws)
+    if "signal" in settings:
+        return {"step": _reading(bank, settings["signal"]), "answer": 0.0, "bytes": 0, "from": "probe"}, ""
     forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
     note, method = "", settings.get("method")
     if method in (None, "retrain"):
@@ -48,13 +50,24 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
         except Exception as error:
             note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
             step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
-    norm = 0.0
-    if settings["gradients"] and len(forget):
-        norm = per_row(lambda copy, rows: gradient_norms(copy, cut(forget, rows)), bank, len(forget))
     answer = per_row(lambda copy, rows: copy.logits(np.arange(rows)), bank, len(bank.x))
     weights, statistics = (sum(v[0].nbytes for v in s.values()) for s in (bank.parameters, bank.buffers))
     size = weights * (2 if bank.recipe.record_updates and method != "retrain" else 1) + statistics
-    return {"step": step, "answer": answer, "norm": norm, "bytes": size, "from": "probe"}, note
+    return {"step": step, "answer": answer, "bytes": size, "from": "probe"}, note
+
+
+def _reading(bank: Bank, signal: str) -> float:
+    """Seconds per row of one signal of `open_bank.read_signal`."""
+
+    def run(copy: Bank, count: int) -> None:
+        samples = np.arange(count)
+        if signal == "tokens":
+            tokens.readings(copy, samples)
+        else:
+            rows = Rows(np.tile(samples, (len(copy), 1)))
+            gradient_norms(copy, rows, rows)
+
+    return per_row(run, bank, len(bank.x))
 
 
 def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1, least: int = FIRST) -> float:

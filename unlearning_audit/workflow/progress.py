@@ -18,7 +18,7 @@ from typing import TextIO
 #: Relative weights until a job of the same kind is measured.
 WEIGHTS = {
     "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9,
-    "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
+    "readings": 0.4, "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
 }  # fmt: skip
 #: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.
 LIVE, TERMINAL, FILE = 0.5, 5.0, 30.0

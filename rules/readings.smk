@@ -1,0 +1,22 @@
+rule readings:
+    """Read gradients or single tokens of one batch of models, from their stored weights."""
+    input:
+        unpack(inputs("readings")),
+    output:
+        readings="results/readings/{node}/readings.npz",
+        spec="results/readings/{node}/spec.json",
+    log:
+        "results/readings/{node}/log.txt",
+    priority: PRIORITY["readings"]
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+        runtime=60,
+    params:
+        settings=settings("readings"),
+        place=place("readings"),
+    script:
+        "../scripts/readings.py"

@@ -1,0 +1,55 @@
+"""What attacks and metrics read of models beyond their logits, computed from stored weights."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+
+
+@dataclass(frozen=True)
+class Readings:
+    """``readings.npz`` of one batch of models: gradients, or single tokens.
+
+    ``squared_norms`` float64 [models, forget rows] or [models, samples]: the squared norm of each sample's gradient, in
+    the order of the data; ``mean_squared_norm`` float64 [models]: that of the mean gradient of the forget samples.
+    ``tokens`` float32 [models, token rows, most, 4]: of every scored token log p, mean and standard deviation of log p
+    under the prediction, and rank (NaN after the last one of a sample); ``token_index`` int64 [token rows] into the
+    data.
+    """
+
+    squared_norms: np.ndarray | None = None
+    mean_squared_norm: np.ndarray | None = None
+    tokens: np.ndarray | None = None
+    token_index: np.ndarray | None = None
+
+    def write(self, path: str | Path) -> None:
+        """Write atomically what there is."""
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        write_arrays(path, **{name: values for name, values in arrays.items() if values is not None})
+
+    @staticmethod
+    def write_failure(path: str | Path, part: str, why: str) -> None:
+        """Write that there are no models to read, and why: see `FailedError`."""
+        write_arrays(path, part=np.array(part), why=np.array(why))
+
+    @classmethod
+    def read(cls, path: str | Path, models: int, samples: int) -> "Readings":
+        """Read and check against the numbers of models and of samples in the data. Raises FailedError where there were
+        no models, and ArtifactError for a file that does not fit."""
+        check = Check(path, read_arrays(path))
+        if "part" in check.arrays:
+            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
+        norms = mean = tokens = index = None
+        if "squared_norms" in check.arrays:
+            norms = check.field("squared_norms", "f", (models, None))
+            mean = check.field("mean_squared_norm", "f", (models,))
+        if "tokens" in check.arrays:
+            index = check.field("token_index", "iu", (None,)).astype(np.int64)
+            tokens = check.field("tokens", "f", (models, len(index), None, 4), finite=False)
+            if len(np.unique(index)) != len(index) or not np.isin(index, np.arange(samples)).all():
+                check.fail("token_index", "names a sample twice, or one that the data do not have")
+        if norms is None and tokens is None:
+            check.fail("squared_norms", "is missing, and so is 'tokens'")
+        return cls(norms, mean, tokens, index)
