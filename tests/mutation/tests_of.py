@@ -114,6 +114,7 @@ TESTS = {
     "artifacts/files": ("file_format", "files", "artifacts", "tables", "bank_files"),
     "artifacts/generations": ("records", "generations"),
     "artifacts/logits": ("stored_logits", "artifacts", "records", "case"),
+    "artifacts/readings": ("records", "case"),
     "artifacts/relearned": ("records", "relearn"),
     "artifacts/samples": ("artifacts", "records", "question_answer", "text_data"),
     "artifacts/selection": ("records", "ruli_protocol"),
