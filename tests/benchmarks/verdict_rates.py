@@ -92,7 +92,7 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
     error = np.abs(np.concatenate([read.value - truth, gaps.value - PAIRED @ truth]))
     covered = error <= np.concatenate([half, gaps.half_widths()])
     foretold = resolution.components(distances=only(read, METHOD))[0]
-    design = resolution.planned(foretold.design, what=resolution.PAIRS, times=4)
+    design = resolution.planned(foretold.design, dimension=resolution.PAIRS, times=4)
     return {
         "false_distinguishable": float((p[RETRAINED] <= decide.ALPHA).any()),
         "false_equivalent": np.array([verdicts[k] == decide.EQUIVALENT for k in AT_MARGIN], dtype=float),

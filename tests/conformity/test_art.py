@@ -109,11 +109,11 @@ def test_rows_are_drawn_from_both_sides():
         ({"balanced": True, "rows": 7}, 7, 7),
         ({"balanced": False, "rows": 25}, 25, 20),
     ):
-        rows = art.chosen(member, art.Options(**options), np.random.default_rng(0))
+        rows = art.sampled_rows(member, art.Options(**options), np.random.default_rng(0))
         assert (member[rows].sum(), (~member[rows]).sum()) == (inside, outside)
         assert len(set(rows.tolist())) == len(rows)
     np.testing.assert_array_equal(
-        art.chosen(member, art.Options(balanced=False, rows=None), np.random.default_rng(0)), np.arange(50)
+        art.sampled_rows(member, art.Options(balanced=False, rows=None), np.random.default_rng(0)), np.arange(50)
     )
 
 

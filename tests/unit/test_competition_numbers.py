@@ -185,14 +185,14 @@ def test_two_models_say_nothing_of_how_models_vary():
 
 
 def test_groups_are_left_out_of_both_sides_from_three_models_on():
-    kept = _null.kept(3, 5, competition.Options())
+    kept = _null.subsets(3, 5, competition.Options())
     assert [[side.tolist() for side in pair] for pair in kept] == [
         [[True] * 3, [True] * 5],
         [[False, True, True], [False, False, True, True, True]],
         [[True, False, True], [True, True, False, False, True]],
         [[True, True, False], [True, True, True, True, False]],
     ]
-    assert [len(_null.kept(u, r, competition.Options(groups=4))) for u, r in ((2, 9), (9, 2), (3, 9), (9, 9))] == [
+    assert [len(_null.subsets(u, r, competition.Options(groups=4))) for u, r in ((2, 9), (9, 2), (3, 9), (9, 9))] == [
         1, 1, 4, 5
     ]  # fmt: skip
 

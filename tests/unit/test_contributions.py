@@ -87,12 +87,12 @@ def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
 def test_the_direction_of_an_attack_is_that_of_its_ranks():
     rng = np.random.default_rng(1)
     phi, asked = rng.standard_normal((3, 50)), np.ones((3, 50), bool)
-    assert _direction.familiar(score=np.exp(5 * phi), phi=phi, asked=asked) == 1
-    assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, asked=asked) == -1
-    assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, asked=asked) == 1
-    assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, asked=asked) == 1
+    assert _direction.familiar(score=np.exp(5 * phi), phi=phi, rows=asked) == 1
+    assert _direction.familiar(score=(phi < 0) * 1.0, phi=phi, rows=asked) == -1
+    assert _direction.familiar(score=np.full(phi.shape, np.nan), phi=phi, rows=asked) == 1
+    assert _direction.familiar(score=np.zeros(phi.shape), phi=phi, rows=asked) == 1
     two = np.array([[0.0, 1.0]])
-    assert [_direction.familiar(score=score, phi=two, asked=two >= 0) for score in (two, -two)] == [1, -1]
+    assert [_direction.familiar(score=score, phi=two, rows=two >= 0) for score in (two, -two)] == [1, -1]
 
 
 def test_ruli_s_contributions_add_up_to_its_aucs(folder):

@@ -125,7 +125,7 @@ def test_broken_needs_the_whole_interval_above():
 
 def test_one_deciding_metric_that_fails_is_enough():
     found = verdict(distance(0.0, metric="privacy"), distance(0.3, p=1e-4, metric="efficacy"))
-    assert (found.verdict, found.shown, found.p_holm) == ("distinguishable", 1, 1e-4)
+    assert (found.verdict, found.number, found.p_holm) == ("distinguishable", 1, 1e-4)
     found = verdict(distance(0.0, metric="privacy"), distance(0.04, 0.05, metric="efficacy"))
     assert found.verdict == "inconclusive"
     assert found.note.endswith("efficacy")
@@ -134,9 +134,9 @@ def test_one_deciding_metric_that_fails_is_enough():
 
 def test_the_distance_that_goes_furthest_speaks_on_either_side():
     near, far = distance(0.04, 0.03, p=0.4, metric="near"), distance(-0.1, 0.08, p=0.4, metric="far")
-    assert verdict(near, far).shown == 1
-    assert verdict(far, near).shown == 0
-    assert verdict(replace(far, inner=(0.0, 0.01)), near).shown == 1
+    assert verdict(near, far).number == 1
+    assert verdict(far, near).number == 0
+    assert verdict(replace(far, inner=(0.0, 0.01)), near).number == 1
 
 
 def test_the_most_significant_side_speaks_and_the_other_is_named():
@@ -149,7 +149,7 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_speaks_for_it():
     wide = distance(0.0, 0.5, metric="coarse")
     assert verdict(distance(0.0), wide).verdict == "inconclusive"
     found = verdict(distance(0.0), wide, coarse={"coarse"})
-    assert (found.verdict, found.shown) == ("equivalent", 0)
+    assert (found.verdict, found.number) == ("equivalent", 0)
     assert (
         verdict(distance(0.0), distance(0.6, 0.5, p=1e-3, metric="coarse"), coarse={"coarse"}).verdict
         == "distinguishable"

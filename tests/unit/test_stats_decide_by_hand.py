@@ -84,7 +84,7 @@ def test_a_model_is_broken_only_if_its_whole_loss_lies_above_the_bound():
     own = Distance("perplexity", Estimate(0.2, 0.11, 0.3, 9), (0.1, 0.3), MARGIN, broken=0.11, least=0.11)
     assert verdict(distance(0.0), utility=[own]).verdict == "inconclusive"
     found = verdict(distance(0.0), distance(0.1), p=[0.5, 0.01], utility=[distance(0.2, metric="test")])
-    assert (found.verdict, found.shown, found.p_holm) == ("broken", 1, 0.01)
+    assert (found.verdict, found.number, found.p_holm) == ("broken", 1, 0.01)
     assert found.note == "test 0.200 worse than retraining"
 
 
@@ -98,21 +98,21 @@ def test_the_side_of_a_distance_is_its_sign_where_it_has_a_far_side():
     assert verdict(distance(-0.2), p=[0.01]).verdict == "over_unlearned"
     assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01]).verdict == "distinguishable"
     found = verdict(distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q"), p=[0.01] * 3)
-    assert (found.verdict, found.shown, found.p_holm) == ("over_unlearned", 0, 0.01)
+    assert (found.verdict, found.number, found.p_holm) == ("over_unlearned", 0, 0.01)
     assert found.note == "on the other side by f"
     found = verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01])
-    assert (found.verdict, found.shown, found.note) == ("distinguishable", 1, "")
+    assert (found.verdict, found.number, found.note) == ("distinguishable", 1, "")
 
 
 def test_what_is_inconclusive_says_which_distances_may_lie_outside():
     found = verdict(distance(0.0), distance(0.06, metric="q"), utility=[distance(0.05, metric="test")], p=[0.2, 0.3])
-    assert (found.verdict, found.shown, found.p_holm) == ("inconclusive", 1, 0.3)
+    assert (found.verdict, found.number, found.p_holm) == ("inconclusive", 1, 0.3)
     assert found.note == "not shown to be within the margin: q, test"
 
 
 def test_equivalent_speaks_by_the_widest_and_names_what_is_significant():
     found = verdict(distance(0.0), distance(-0.03, metric="q"), distance(0.01, metric="f"), p=[0.01, 0.3, 0.02])
-    assert (found.verdict, found.shown, found.p_holm) == ("equivalent", 1, 0.3)
+    assert (found.verdict, found.number, found.p_holm) == ("equivalent", 1, 0.3)
     assert found.note == "distinguishable by auc, f, within the margin"
     assert verdict(distance(0.0)).note == ""
 
@@ -123,12 +123,12 @@ def test_the_widest_distance_is_measured_in_its_own_margins():
     assert verdict(far, near, p=[0.5, 0.6]).p_holm == 0.6
     assert verdict(near, far, p=[0.6, 0.5]).p_holm == 0.6
     unknown = distance(np.nan)
-    assert verdict(near, unknown, far, p=[0.5, np.nan, 0.5]).shown == 1
+    assert verdict(near, unknown, far, p=[0.5, np.nan, 0.5]).number == 1
 
 
 def test_a_failed_method_has_no_p_value():
     found = verdict(distance(np.nan), distance(0.3), p=[np.nan, 0.01], failed="NaN logits")
-    assert (found.verdict, found.shown, found.note) == ("failed", 0, "NaN logits")
+    assert (found.verdict, found.number, found.note) == ("failed", 0, "NaN logits")
     assert np.isnan(found.p_holm)
 
 

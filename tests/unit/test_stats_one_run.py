@@ -20,11 +20,11 @@ def test_size_by_enumeration_of_all_coins(pairs, epsilon):
     right, times = np.unique(every, return_counts=True)
     chance = times / 2.0**pairs
     for alpha in (0.01, 0.05, 0.2):
-        rejects = np.array([one_run.p_value(found=Guesses(int(w), pairs), epsilon=epsilon) <= alpha for w in right])
+        rejects = np.array([one_run.p_value(guesses=Guesses(int(w), pairs), epsilon=epsilon) <= alpha for w in right])
         assert np.exp(epsilon) * (chance @ rejects) <= alpha + 1e-12
-        bound = [one_run.epsilon_request(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
+        bound = [one_run.epsilon_request(guesses=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
         assert np.exp(epsilon) * (chance @ np.array(bound)) <= alpha + 1e-12
-        record = [one_run.epsilon_replace(found=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
+        record = [one_run.epsilon_replace(guesses=Guesses(int(w), pairs), alpha=alpha).value > epsilon for w in right]
         weight = special.xlogy(right, special.expit(epsilon)) + special.xlogy(pairs - right, special.expit(-epsilon))
         assert (times * np.exp(weight)) @ np.array(record) <= alpha + 1e-12
 
@@ -55,7 +55,7 @@ def test_power_against_a_gaussian_shift(shift):
     right = (one_run.guess(forgotten=forgotten, heldout=heldout) > 0).sum(axis=1)
     p = special.ndtr(shift / np.sqrt(2))
     assert abs(right.mean() / pairs - p) < 4 * np.sqrt(p * (1 - p) / (audits * pairs))
-    least = next(w for w in range(pairs + 1) if one_run.p_value(found=Guesses(w, pairs)) <= 0.05)
+    least = next(w for w in range(pairs + 1) if one_run.p_value(guesses=Guesses(w, pairs)) <= 0.05)
     power = np.exp(one_run.log_tail(right=least, pairs=pairs, chance=p))
     assert abs((right >= least).mean() - power) < 4 * np.sqrt(power * (1 - power) / audits)
 
@@ -69,48 +69,48 @@ def test_tail_is_the_binomial_s():
 
 def test_tail_of_a_large_request_does_not_underflow():
     np.testing.assert_allclose(one_run.log_tail(right=5000, pairs=5000), -5000 * np.log(2), rtol=1e-12)
-    bound = one_run.epsilon_request(found=Guesses(5000, 5000)).value
+    bound = one_run.epsilon_request(guesses=Guesses(5000, 5000)).value
     np.testing.assert_allclose(bound, 5000 * np.log(2) + np.log(0.05), rtol=1e-12)
-    assert one_run.p_value(found=Guesses(5000, 5000), epsilon=4000.0) == 1
+    assert one_run.p_value(guesses=Guesses(5000, 5000), epsilon=4000.0) == 1
 
 
 def test_p_value_reaches_alpha_at_the_bound():
     for delta in (0.0, 1e-3, 0.02):
         for attacks in (1, 2):
             found = Guesses(110, 160, attacks)
-            bound = one_run.epsilon_request(found=found, delta=delta).value
-            np.testing.assert_allclose(one_run.p_value(found=found, epsilon=bound, delta=delta), 0.05)
+            bound = one_run.epsilon_request(guesses=found, delta=delta).value
+            np.testing.assert_allclose(one_run.p_value(guesses=found, epsilon=bound, delta=delta), 0.05)
     found = Guesses(110, 160)
-    record = one_run.epsilon_replace(found=found).value
+    record = one_run.epsilon_replace(guesses=found).value
     tail = one_run.log_tail(right=110, pairs=160, chance=special.expit(record))
     np.testing.assert_allclose(np.exp(tail), 0.05)
 
 
 def test_nothing_is_shown_by_half_right():
     found = Guesses(80, 160)
-    assert one_run.epsilon_request(found=found).value == 0
-    assert one_run.epsilon_record(found=found).value == 0
-    assert one_run.epsilon_record(found=Guesses(0, 160)).value == 0
-    share = one_run.right_share(found=found)
+    assert one_run.epsilon_request(guesses=found).value == 0
+    assert one_run.epsilon_record(guesses=found).value == 0
+    assert one_run.epsilon_record(guesses=Guesses(0, 160)).value == 0
+    share = one_run.right_share(guesses=found)
     assert share.low < 0.5 == share.value < share.high
 
 
 def test_ties_abstain():
     guesses = one_run.guess(forgotten=np.zeros(100), heldout=np.zeros(100))
-    found = one_run.counted(guesses=guesses)
+    found = one_run.count(guesses=guesses)
     assert found == Guesses(0, 0)
-    assert one_run.p_value(found=found) == one_run.e_value(found=found) == 1
-    assert one_run.epsilon_record(found=found).value == one_run.epsilon_request(found=found).value == 0
-    assert np.isnan(one_run.right_share(found=found).value)
+    assert one_run.p_value(guesses=found) == one_run.e_value(guesses=found) == 1
+    assert one_run.epsilon_record(guesses=found).value == one_run.epsilon_request(guesses=found).value == 0
+    assert np.isnan(one_run.right_share(guesses=found).value)
 
 
 def test_pairs_that_tie_do_not_hide_those_that_speak():
     """38 of 44 pairs whose correctness differs, among 300: a trace that 256 coins would drown."""
     forgotten, heldout = np.zeros(300), np.zeros(300)
     forgotten[:38], heldout[38:44] = 1, 1
-    found = one_run.counted(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
+    found = one_run.count(guesses=one_run.guess(forgotten=forgotten, heldout=heldout))
     assert found == Guesses(38, 44)
-    np.testing.assert_allclose(one_run.p_value(found=found), 4.7e-7, rtol=0.01)
+    np.testing.assert_allclose(one_run.p_value(guesses=found), 4.7e-7, rtol=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
@@ -118,22 +118,22 @@ def test_a_mechanism_under_adding_and_removing_seldom_exceeds_its_epsilon(epsilo
     """Randomised response whose two outputs both lie within e^ε of what neither record gives: right with 1 − e^−ε/2."""
     rng, audits, pairs = np.random.default_rng(12), 4000, 1000
     right = rng.binomial(pairs, 1 - np.exp(-epsilon) / 2, audits)
-    bound = np.array([one_run.epsilon_record(found=Guesses(int(w), pairs)).value for w in np.unique(right)])
+    bound = np.array([one_run.epsilon_record(guesses=Guesses(int(w), pairs)).value for w in np.unique(right)])
     above = np.isin(right, np.unique(right)[bound > epsilon]).mean()
     assert above <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
 def test_delta_is_counted():
     found = Guesses(1000, 1000)
-    plain, small, large = (one_run.epsilon_replace(found=found, delta=d).value for d in (0.0, 1e-9, 1e-3))
+    plain, small, large = (one_run.epsilon_replace(guesses=found, delta=d).value for d in (0.0, 1e-9, 1e-3))
     np.testing.assert_allclose(small, plain, rtol=1e-5)
     assert 3.4 < large < 3.5 < 5.8 < plain
-    assert one_run.epsilon_replace(found=found, delta=1.0).value == 0
+    assert one_run.epsilon_replace(guesses=found, delta=1.0).value == 0
 
 
 def test_e_values_have_mean_one_by_enumeration():
     for pairs in (1, 5, 20):
-        e = [one_run.e_value(found=Guesses(w, pairs)) for w in range(pairs + 1)]
+        e = [one_run.e_value(guesses=Guesses(w, pairs)) for w in range(pairs + 1)]
         chance = special.binom(pairs, np.arange(pairs + 1)) / 2.0**pairs
         np.testing.assert_allclose(chance @ e, 1.0)
 
@@ -141,7 +141,7 @@ def test_e_values_have_mean_one_by_enumeration():
 @pytest.mark.parametrize("pairs", [20, 100, 400])
 def test_the_detectable_share_is_found_in_four_audits_of_five(pairs):
     share = one_run.detectable(pairs=pairs)
-    least = next(w for w in range(pairs + 1) if one_run.p_value(found=Guesses(w, pairs)) <= 0.05)
+    least = next(w for w in range(pairs + 1) if one_run.p_value(guesses=Guesses(w, pairs)) <= 0.05)
     np.testing.assert_allclose(np.exp(one_run.log_tail(right=least, pairs=pairs, chance=share)), 0.8)
     assert np.isnan(one_run.detectable(pairs=4))
 
@@ -149,7 +149,7 @@ def test_the_detectable_share_is_found_in_four_audits_of_five(pairs):
 def test_best_of_several_keeps_its_size():
     rng, audits = np.random.default_rng(5), 4000
     guesses = np.where(rng.random((audits, 3, 40)) < 0.5, 1, -1)
-    p = np.array([one_run.p_value(found=one_run.best_of(guesses=g, two_sided=True)[1]) for g in guesses])
+    p = np.array([one_run.p_value(guesses=one_run.best_of(guesses=g, two_sided=True)[1]) for g in guesses])
     assert (p <= 0.05).mean() <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
@@ -184,17 +184,17 @@ def test_the_likelihood_ratio_finds_another_spread():
     rng = np.random.default_rng(9)
     forgotten, heldout = 3 * rng.normal(size=(1, 400)), rng.normal(size=(1, 400))
     plain = int((one_run.guess(forgotten=forgotten, heldout=heldout) > 0).sum())
-    assert one_run.p_value(found=Guesses(plain, 400, 2)) > 0.01
-    assert one_run.p_value(found=one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng)) < 1e-6
+    assert one_run.p_value(guesses=Guesses(plain, 400, 2)) > 0.01
+    assert one_run.p_value(guesses=one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng)) < 1e-6
 
 
 def test_counts_of_models_with_coins_of_their_own_add_up():
-    found = one_run.pooled(found=[Guesses(60, 80), Guesses(50, 80)])
+    found = one_run.pooled(counts=[Guesses(60, 80), Guesses(50, 80)])
     assert found == Guesses(110, 160)
-    alone = one_run.epsilon_request(found=found).value
-    np.testing.assert_allclose(one_run.epsilon_request(found=found, models=2).value, alone / 2)
+    alone = one_run.epsilon_request(guesses=found).value
+    np.testing.assert_allclose(one_run.epsilon_request(guesses=found, models=2).value, alone / 2)
     with pytest.raises(ValueError, match="one attack"):
-        one_run.pooled(found=[Guesses(60, 80, 2)])
+        one_run.pooled(counts=[Guesses(60, 80, 2)])
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_counts_of_models_with_coins_of_their_own_add_up():
         (lambda: one_run.guess(forgotten=np.ones(2), heldout=np.ones(3)), "two scores"),
         (lambda: one_run.guess(forgotten=np.full(2, np.nan), heldout=np.ones(2)), "NaN"),
         (lambda: one_run.log_tail(right=5, pairs=4), "impossible"),
-        (lambda: one_run.p_value(found=Guesses(3, 4), epsilon=-1.0), "ε ≥ 0"),
-        (lambda: one_run.epsilon_request(found=Guesses(3, 4), delta=0.05), "below alpha"),
-        (lambda: one_run.epsilon_request(found=Guesses(3, 4), delta=0.01, models=2), "several models"),
-        (lambda: one_run.epsilon_record(found=Guesses(5, 4)), "impossible"),
+        (lambda: one_run.p_value(guesses=Guesses(3, 4), epsilon=-1.0), "ε ≥ 0"),
+        (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.05), "below alpha"),
+        (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.01, models=2), "several models"),
+        (lambda: one_run.epsilon_record(guesses=Guesses(5, 4)), "impossible"),
         (lambda: one_run.chosen_on_half(guesses=np.ones((1, 1), bool), rng=None), "two of them"),
         (lambda: one_run.likelihood_ratio(forgotten=np.ones(3), heldout=np.ones(3), rng=None), "four of them"),
     ],

@@ -39,7 +39,7 @@ def test_tails_of_three_coins():
 def test_counts_that_cannot_be_are_refused(right, pairs):
     for call in (
         lambda: one_run.log_tail(right=right, pairs=pairs),
-        lambda: one_run.epsilon_replace(found=Guesses(right, pairs)),
+        lambda: one_run.epsilon_replace(guesses=Guesses(right, pairs)),
     ):
         with pytest.raises(ValueError, match=f"{right} right guesses of {pairs} pairs"):
             call()
@@ -47,37 +47,37 @@ def test_counts_that_cannot_be_are_refused(right, pairs):
 
 def test_a_p_value_by_hand():
     three = Guesses(3, 3)
-    np.testing.assert_allclose(one_run.p_value(found=three), 1 / 8)
-    np.testing.assert_allclose(one_run.p_value(found=three, epsilon=np.log(2), delta=0.01), 0.26)
-    np.testing.assert_allclose(one_run.p_value(found=Guesses(3, 3, 2), epsilon=np.log(2), delta=0.01), 0.52)
-    assert one_run.p_value(found=three, epsilon=np.log(8)) == pytest.approx(1)
-    assert one_run.p_value(found=three, epsilon=9.0) == 1
-    assert one_run.p_value(found=three, delta=1.0) == 1
+    np.testing.assert_allclose(one_run.p_value(guesses=three), 1 / 8)
+    np.testing.assert_allclose(one_run.p_value(guesses=three, epsilon=np.log(2), delta=0.01), 0.26)
+    np.testing.assert_allclose(one_run.p_value(guesses=Guesses(3, 3, 2), epsilon=np.log(2), delta=0.01), 0.52)
+    assert one_run.p_value(guesses=three, epsilon=np.log(8)) == pytest.approx(1)
+    assert one_run.p_value(guesses=three, epsilon=9.0) == 1
+    assert one_run.p_value(guesses=three, delta=1.0) == 1
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(-0.1, 0.0), (np.nan, 0.0), (0.0, -0.01), (0.0, 1.01)])
 def test_a_p_value_needs_a_privacy_that_can_be(epsilon, delta):
     with pytest.raises(ValueError, match=f"not {epsilon} and {delta}"):
-        one_run.p_value(found=Guesses(3, 3), epsilon=epsilon, delta=delta)
+        one_run.p_value(guesses=Guesses(3, 3), epsilon=epsilon, delta=delta)
 
 
 def test_bounds_of_ten_right_guesses_by_hand():
     """Ten of ten happen once in 1,024; Clopper and Pearson's lower limit of ten of ten is α to a tenth."""
     ten = Guesses(10, 10)
-    request = one_run.epsilon_request(found=ten, alpha=0.2)
+    request = one_run.epsilon_request(guesses=ten, alpha=0.2)
     np.testing.assert_allclose(request.value, np.log(0.2 * 1024))
     assert (request.low, request.high, request.n) == (request.value, np.inf, 10)
     assert request.note == "holds with confidence 0.8; one-sided"
-    np.testing.assert_allclose(one_run.epsilon_request(found=ten, alpha=0.2, models=4).value, request.value / 4)
+    np.testing.assert_allclose(one_run.epsilon_request(guesses=ten, alpha=0.2, models=4).value, request.value / 4)
     np.testing.assert_allclose(
-        one_run.epsilon_request(found=Guesses(10, 10, 2), alpha=0.2, delta=0.03).value, np.log(0.07 * 1024)
+        one_run.epsilon_request(guesses=Guesses(10, 10, 2), alpha=0.2, delta=0.03).value, np.log(0.07 * 1024)
     )
-    np.testing.assert_allclose(one_run.epsilon_request(found=ten).value, np.log(0.05 * 1024))
-    record = one_run.epsilon_replace(found=Guesses(10, 10, 2), alpha=0.2)
+    np.testing.assert_allclose(one_run.epsilon_request(guesses=ten).value, np.log(0.05 * 1024))
+    record = one_run.epsilon_replace(guesses=Guesses(10, 10, 2), alpha=0.2)
     np.testing.assert_allclose(record.value, special.logit(0.1**0.1))
     assert (record.low, record.high, record.n, record.note) == (record.value, np.inf, 10, request.note)
-    np.testing.assert_allclose(one_run.epsilon_replace(found=Guesses(1, 1), alpha=0.6).value, np.log(0.6 / 0.4))
-    some = one_run.epsilon_replace(found=Guesses(8, 10), alpha=0.3)
+    np.testing.assert_allclose(one_run.epsilon_replace(guesses=Guesses(1, 1), alpha=0.6).value, np.log(0.6 / 0.4))
+    some = one_run.epsilon_replace(guesses=Guesses(8, 10), alpha=0.3)
     np.testing.assert_allclose(some.value, special.logit(limit(8, 10, 0.3)))
 
 
@@ -88,12 +88,12 @@ def limit(right, pairs, alpha):
 @pytest.mark.parametrize(("delta", "models"), [(0.1, 1), (0.11, 1), (-0.01, 1), (0.01, 2)])
 def test_a_bound_needs_a_delta_below_its_share_of_alpha(delta, models):
     with pytest.raises(ValueError, match="alpha/attacks = 0\\.1"):
-        one_run.epsilon_request(found=Guesses(3, 3, 2), delta=delta, alpha=0.2, models=models)
-    one_run.epsilon_request(found=Guesses(3, 3, 2), delta=0.0, alpha=0.2, models=2)
+        one_run.epsilon_request(guesses=Guesses(3, 3, 2), delta=delta, alpha=0.2, models=models)
+    one_run.epsilon_request(guesses=Guesses(3, 3, 2), delta=0.0, alpha=0.2, models=2)
 
 
 def test_the_share_of_right_guesses_is_corrected_for_the_attacks():
-    found = one_run.right_share(found=Guesses(7, 10, 4), level=0.8)
+    found = one_run.right_share(guesses=Guesses(7, 10, 4), level=0.8)
     np.testing.assert_allclose(found.low, limit(7, 10, 0.025))
     np.testing.assert_allclose(found.high, 1 - limit(3, 10, 0.025))
     assert (found.value, found.n) == (0.7, 10)
@@ -169,5 +169,5 @@ def test_a_score_far_from_a_spread_of_none_is_told_by_the_nearest_mean():
 
 def test_counts_of_no_model_do_not_add_up():
     with pytest.raises(ValueError, match="add up"):
-        one_run.pooled(found=[])
-    assert one_run.pooled(found=[Guesses(3, 4), Guesses(1, 2)]) == Guesses(4, 6, 1)
+        one_run.pooled(counts=[])
+    assert one_run.pooled(counts=[Guesses(3, 4), Guesses(1, 2)]) == Guesses(4, 6, 1)

@@ -131,10 +131,10 @@ def test_a_mean_over_targets_has_student_s_interval_where_samples_are_certain():
 
 def test_the_lower_limit_makes_room_for_the_optimism():
     tpr = readings.Tpr(None, 0.2, "one threshold")
-    found = tpr.told(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
+    found = tpr.estimate(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
     np.testing.assert_allclose([found.value, found.low, found.high], [0.5, 0.1, 0.7])
     assert found.note == "one model; one threshold"
-    assert tpr.told(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
+    assert tpr.estimate(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
 
 
 @pytest.mark.parametrize(("optimism", "note"), [

@@ -65,7 +65,7 @@ def test_a_pilot_predicts_the_half_width_of_four_times_the_pairs(name):
     told = []
     for _ in range(AUDITS):
         of = resolution.components(distances=pilot.read(rng))[0]
-        design = resolution.planned(of.design, what="pairs", times=4)
+        design = resolution.planned(of.design, dimension="pairs", times=4)
         told.append(resolution.half_width(of=of, design=design))
     found = [large.read(rng).half_widths()[0] for _ in range(AUDITS)]
     assert abs(np.median(told) / np.median(found) - 1) < 0.2
@@ -75,7 +75,7 @@ def test_a_pilot_predicts_other_models_and_samples():
     pilot, rng = World(truth=(0.1,), pairs=8, model=0.2, sample=0.5), np.random.default_rng(3)
     of = [resolution.components(distances=pilot.read(rng))[0] for _ in range(AUDITS)]
     for what, larger in (("models", replace(pilot, models=6)), ("samples", replace(pilot, samples=320, asked=80))):
-        design = resolution.planned(of[0].design, what=what, times=2)
+        design = resolution.planned(of[0].design, dimension=what, times=2)
         told = np.median([resolution.half_width(of=one, design=design) for one in of])
         found = np.median([larger.read(rng).half_widths()[0] for _ in range(AUDITS)])
         assert abs(told / found - 1) < 0.1, what
@@ -121,14 +121,14 @@ def test_half_width_of_many_pairs_is_normal():
 def test_least_number_by_the_closed_form_of_a_large_sample():
     """Samples alone: told from n = σ²(z + z')²/d² on."""
     of, distance = only(sample=0.36), 0.05
-    found = resolution.least(of=of, what="samples", distance=distance, margin=(-0.01, 0.01))
+    found = resolution.least(of=of, dimension="samples", distance=distance, margin=(-0.01, 0.01))
     z = 1.959964 + 0.841621
     assert found == (int(np.ceil(0.36 * z**2 / distance**2)), "distinguishable")
 
 
 def test_least_number_to_show_what_is_retrained():
     of = only(sample=0.36)
-    count, how = resolution.least(of=of, what="samples", distance=0.0, margin=(-0.03, 0.03))
+    count, how = resolution.least(of=of, dimension="samples", distance=0.0, margin=(-0.03, 0.03))
     assert how == "equivalent"
     error = 0.6 / np.sqrt(count)
     power = 2 * ndtr((0.03 - 1.644854 * error) / error) - 1
@@ -137,13 +137,15 @@ def test_least_number_to_show_what_is_retrained():
 
 def test_pairs_do_not_decide_what_samples_leave_open():
     of = only(sample=0.36, pair=0.01)
-    assert resolution.least(of=of, what="pairs", distance=0.01, margin=(-0.02, 0.02)) is None
-    assert resolution.least(of=only(pair=0.01), what="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "equivalent"
-    assert resolution.least(of=only(design=paired.Design(4, 2, 3, 0)), what="samples", distance=0.0,
+    assert resolution.least(of=of, dimension="pairs", distance=0.01, margin=(-0.02, 0.02)) is None
+    assert (
+        resolution.least(of=only(pair=0.01), dimension="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "equivalent"
+    )
+    assert resolution.least(of=only(design=paired.Design(4, 2, 3, 0)), dimension="samples", distance=0.0,
                             margin=(-0.02, 0.02)) is None  # fmt: skip
 
 
 def test_a_case_that_is_decided_needs_no_more_than_it_has():
     of = only(sample=0.36)
     assert resolution.decides(of=of, design=of.design, distance=0.5, margin=(-0.05, 0.05)) == "distinguishable"
-    assert resolution.least(of=of, what="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "distinguishable")
+    assert resolution.least(of=of, dimension="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "distinguishable")

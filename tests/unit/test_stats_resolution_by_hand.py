@@ -67,9 +67,9 @@ def test_the_error_of_a_larger_study_by_hand():
 
 def test_a_larger_study_has_whole_pairs_models_and_samples():
     design = Design(4, 2.0, 2.5, 100)
-    assert resolution.planned(design, what="pairs", times=1.6) == replace(design, units=6)
-    assert resolution.planned(design, what="models", times=1.5) == replace(design, models=4)
-    assert resolution.planned(design, what="samples", times=0.996) == design
+    assert resolution.planned(design, dimension="pairs", times=1.6) == replace(design, units=6)
+    assert resolution.planned(design, dimension="models", times=1.5) == replace(design, models=4)
+    assert resolution.planned(design, dimension="samples", times=0.996) == design
 
 
 def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
@@ -179,7 +179,7 @@ def test_the_least_number_just_decides(needed):
     """Of one sample; the distance is what just ``needed`` samples tell."""
     of = only(Design(2, 1.0, 2.0, 1), sample=1.0)
     distance = resolution.least_distance(of=of, design=replace(of.design, samples=needed)) * (1 + 1e-9)
-    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
+    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
         needed,
         "distinguishable",
     )
@@ -188,17 +188,20 @@ def test_the_least_number_just_decides(needed):
 def test_what_would_take_thousands_of_times_today_s_number_is_not_told():
     of = only(Design(2, 1.0, 2.0, 1), sample=1.0)
     distance = resolution.least_distance(of=of, design=replace(of.design, samples=4200)) * (1 + 1e-9)
-    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) is None
+    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) is None
     of = only(Design(3, 1.0, 2.0, 3), sample=1.0)
-    assert resolution.least(of=of, what="samples", distance=distance, margin=(-1e-9, 1e-9)) == (4200, "distinguishable")
+    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
+        4200,
+        "distinguishable",
+    )
 
 
 def test_the_least_number_starts_from_what_there_is():
     of = only(Design(4, 2.0, 2.6, 100), model=1.0)
     wide = {"distance": 99.0, "margin": (-1.0, 1.0)}
-    assert resolution.least(of=of, what="models", **wide) == (3, "distinguishable")
-    assert resolution.least(of=of, what="pairs", **wide) == (4, "distinguishable")
-    assert resolution.least(of=replace(of, design=replace(of.design, samples=0)), what="samples", **wide) is None
-    found = resolution.least(of=of, what="models", distance=0.0, margin=(-1.0, 1.0), level=0.9, power=0.6)
+    assert resolution.least(of=of, dimension="models", **wide) == (3, "distinguishable")
+    assert resolution.least(of=of, dimension="pairs", **wide) == (4, "distinguishable")
+    assert resolution.least(of=replace(of, design=replace(of.design, samples=0)), dimension="samples", **wide) is None
+    found = resolution.least(of=of, dimension="models", distance=0.0, margin=(-1.0, 1.0), level=0.9, power=0.6)
     assert found[1] == "equivalent"
-    assert found[0] < resolution.least(of=of, what="models", distance=0.0, margin=(-1.0, 1.0))[0]
+    assert found[0] < resolution.least(of=of, dimension="models", distance=0.0, margin=(-1.0, 1.0))[0]

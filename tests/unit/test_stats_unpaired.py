@@ -21,14 +21,14 @@ def models(value, *, influence=None, unit=None, split=None) -> unpaired.Models:
 def test_one_model_is_an_outlier_by_students_t_with_n_minus_1(others):
     rng = np.random.default_rng(others)
     other, own = rng.standard_normal(others), 2.5
-    _, chance = unpaired.differences(own=models(own), other=models(other))
+    _, chance = unpaired.differences(audited=models(own), reference=models(other))
     t = (own - other.mean()) / (other.std(ddof=1) * np.sqrt(1 + 1 / others))
     np.testing.assert_allclose(chance.p_values()[0], 2 * reference.t.sf(abs(t), others - 1), rtol=1e-6)
 
 
 def test_three_models_against_one_are_judged_by_their_own_spread():
     own, other = np.array([0.1, 0.2, 0.4]), 0.9
-    shown, chance = unpaired.differences(own=models(own), other=models(other))
+    shown, chance = unpaired.differences(audited=models(own), reference=models(other))
     half = reference.t.ppf(0.975, 2) * own.std(ddof=1) * np.sqrt(1 / 3 + 1)
     np.testing.assert_allclose(chance.half_widths()[0], half)
     np.testing.assert_allclose(shown.half_widths()[0], half)
@@ -37,7 +37,7 @@ def test_three_models_against_one_are_judged_by_their_own_spread():
 def test_the_interval_of_many_holds_both_spreads():
     rng = np.random.default_rng(1)
     own, other = 3 * rng.standard_normal(8), rng.standard_normal(20)
-    shown, chance = unpaired.differences(own=models(own), other=models(other))
+    shown, chance = unpaired.differences(audited=models(own), reference=models(other))
     error = np.sqrt(own.var(ddof=1) / 8 + other.var(ddof=1) / 20)
     np.testing.assert_allclose(shown.half_widths()[0], reference.t.ppf(0.975, 7) * error)
     error = other.std(ddof=1) * np.sqrt(1 / 8 + 1 / 20)
@@ -46,7 +46,9 @@ def test_the_interval_of_many_holds_both_spreads():
 
 def test_one_against_one_rests_on_samples_alone():
     influence = np.full((1, 50), 0.02)
-    shown, chance = unpaired.differences(own=models(0.5, influence=influence), other=models(0.1, influence=-influence))
+    shown, chance = unpaired.differences(
+        audited=models(0.5, influence=influence), reference=models(0.1, influence=-influence)
+    )
     assert shown.models.dof == chance.models.dof == 0
     np.testing.assert_allclose(chance.sampled, [50 * 0.04**2])
     assert "one model" in shown.note
@@ -58,12 +60,12 @@ def test_blocks_that_both_have_are_paired():
     block = 5 * rng.standard_normal(6)
     own = models(block + 0.1, unit=np.arange(6))
     other = models(np.repeat(block, 3) + 0.01 * rng.standard_normal(18), unit=np.repeat(np.arange(6), 3))
-    shown, chance = unpaired.differences(own=own, other=other)
+    shown, chance = unpaired.differences(audited=own, reference=other)
     assert abs(shown.value[0] - 0.1) < 0.02
     assert chance.p_values()[0] < 1e-6
     assert shown.half_widths()[0] < 0.02
     apart = models(block + 0.1, unit=10 + np.arange(6))
-    assert unpaired.differences(own=apart, other=other)[1].p_values()[0] > 0.5
+    assert unpaired.differences(audited=apart, reference=other)[1].p_values()[0] > 0.5
 
 
 @pytest.mark.parametrize(("own", "other"), [(1, 3), (3, 1), (1, 10), (8, 20), (2, 2)])
@@ -75,7 +77,7 @@ def test_models_of_one_kind_are_called_different_as_rarely_as_promised(own, othe
     for _ in range(audits):
         influence = [1e-3 * rng.standard_normal((n, 40)) for n in (own, other)]
         _, chance = unpaired.differences(
-            own=models(draw(own), influence=influence[0]), other=models(draw(other), influence=influence[1])
+            audited=models(draw(own), influence=influence[0]), reference=models(draw(other), influence=influence[1])
         )
         wrong += chance.p_values()[0] <= 0.05
     assert wrong / audits <= (0.08 if heavy else 0.05) + 3.1 * np.sqrt(0.05 * 0.95 / audits)
@@ -84,4 +86,4 @@ def test_models_of_one_kind_are_called_different_as_rarely_as_promised(own, othe
 
 def test_sides_that_hold_other_numbers_are_refused():
     with pytest.raises(ValueError, match="the same numbers"):
-        unpaired.differences(own=models(0.1, influence=np.zeros((1, 3))), other=models(0.1))
+        unpaired.differences(audited=models(0.1, influence=np.zeros((1, 3))), reference=models(0.1))

@@ -43,10 +43,10 @@ def score(logits, y, reference, options, rng):
     Raises ValueError as ``signals.known`` and ``signals.per_model``.
     """
     statistic = partial(features, kind=options.features)
-    known = signals.known(statistic, reference, classes=logits.shape[-1])
-    rows = chosen(known.member, options, rng)
+    examples = signals.known(statistic, reference, classes=logits.shape[-1])
+    rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
-        attack = fitted(known.value[rows], known.label[rows], known.member[rows], logits.shape[-1], options)
+        attack = fitted(examples.value[rows], examples.label[rows], examples.member[rows], logits.shape[-1], options)
         value = signals.per_model(
             lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True).ravel(), logits, y
         )
@@ -61,7 +61,7 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
     return (np.exp(log_p) if kind == "probabilities" else log_p).astype(np.float32)
 
 
-def chosen(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
+def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
     """The rows to learn from, int64 [rows]: members, then non-members; in order where all are taken."""
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))
@@ -81,9 +81,9 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
             return Rows(super()._get_attack_dataset(f_1, f_2, label))
 
     # ART requires a classifier; its predictions are never used, because all are passed in.
-    asked = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
+    classifier = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
     attack = Attack(
-        asked, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
+        classifier, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
         nn_model_epochs=options.epochs, nn_model_batch_size=options.batch_size, nn_model_learning_rate=options.lr,
     )  # fmt: skip
     attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])

@@ -32,11 +32,11 @@ def score(logits, y, reference, options, rng, squared_norms):
 
     ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
     """
-    known = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
+    examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)
-    if options.members == "learned" and stats.auc(score=known.value, positive=known.member).value < 0.5:
-        known, value = signals.Known(-known.value, known.label, known.member), -value
-    return value, thresholds.decide(value, known, logits, y, per_class=options.per_class)
+    if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:
+        examples, value = signals.Known(-examples.value, examples.label, examples.member), -value
+    return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
 
 
 def small(squared_norms: np.ndarray) -> np.ndarray:

@@ -33,6 +33,6 @@ def score(logits, y, reference, options, rng):
     value = np.zeros_like(at)
     for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):
         points = rows.value[side]
-        own = density.silverman(points) if options.bandwidth == "silverman" else options.bandwidth
-        value += sign * density.kernel(points, at, bandwidth=own)
+        bandwidth = density.silverman(points) if options.bandwidth == "silverman" else options.bandwidth
+        value += sign * density.kernel(points, at, bandwidth=bandwidth)
     return value, value > 0

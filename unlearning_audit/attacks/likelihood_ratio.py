@@ -28,24 +28,24 @@ def score(logits, y, reference, options, rng):
     rows = signals.known(signals.phi, reference, classes=classes)
     sides = (rows.member, ~rows.member)
     counts = [np.bincount(rows.label[side], minlength=classes) for side in sides]
-    own = np.minimum(*counts) >= 2
+    separate = np.minimum(*counts) >= 2
     label = signals.labels(logits, y)
     phi = signals.per_model(signals.phi, logits, y)
     member, nonmember = (
         density.gaussian(phi, centre[label], spread[label])
-        for centre, spread in (_fit(rows.value[side], rows.label[side], own, options) for side in sides)
+        for centre, spread in (_fit(rows.value[side], rows.label[side], separate, options) for side in sides)
     )
     value = member - nonmember
     return value, value > 0
 
 
-def _fit(phi: np.ndarray, label: np.ndarray, own: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and spread of each class, float64 [classes] each, of one side; ``own`` bool [classes]: not pooled."""
+def _fit(phi: np.ndarray, label: np.ndarray, separate: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and spread of each class, float64 [classes] each, of one side; ``separate`` bool [classes]: not pooled."""
     middle = np.median if options.centre == "median" else np.mean
-    centre = np.full(len(own), middle(phi))
-    spread = np.full(len(own), phi.std())
+    centre = np.full(len(separate), middle(phi))
+    spread = np.full(len(separate), phi.std())
     residual = phi - phi.mean()
-    for c in np.flatnonzero(own):
+    for c in np.flatnonzero(separate):
         rows = label == c
         if options.per_class:
             centre[c] = middle(phi[rows])

@@ -17,5 +17,7 @@ class Options(Settings):
 
 def score(logits, y, reference, options, rng, tokens):
     """Score: the mean of the lowest log p; decision: at or above the threshold learned on the reference."""
-    value, known = (of_tokens.lowest(some[..., LOGP], options.share) for some in (tokens, reference.tokens))
-    return of_tokens.thresholded(value, known, logits, y, reference)
+    value, reference_value = (
+        of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
+    )
+    return of_tokens.thresholded(value, reference_value, logits, y, reference)

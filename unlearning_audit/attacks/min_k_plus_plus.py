@@ -22,8 +22,10 @@ class Options(Settings):
 def score(logits, y, reference, options, rng, tokens):
     """Score: the mean of the lowest (log p − μ)/σ, where μ and σ are mean and standard deviation of log p over the
     vocabulary; decision: at or above the threshold learned on the reference."""
-    value, known = (of_tokens.lowest(standardised(some), options.share) for some in (tokens, reference.tokens))
-    return of_tokens.thresholded(value, known, logits, y, reference)
+    value, reference_value = (
+        of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
+    )
+    return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:

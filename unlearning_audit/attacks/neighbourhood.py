@@ -16,8 +16,8 @@ class Options(Settings):
 def score(logits, y, reference, options, rng, neighbours):
     """Score: log p of the text, the mean over its scored tokens, minus the mean of its neighbours'; decision: at or
     above the threshold learned on the reference."""
-    value, known = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
-    return of_tokens.thresholded(value, known, logits, y, reference)
+    value, reference_value = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
+    return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:

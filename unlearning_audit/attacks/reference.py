@@ -24,8 +24,8 @@ def score(logits, y, reference, options, rng, reference_logp):
             "set shadow_models_per_split: 2"
         )
     value = calibrated(logits, y, reference_logp)
-    known = calibrated(reference.logits, reference.y, reference.reference_logp)
-    return of_tokens.thresholded(value, known, logits, y, reference)
+    reference_value = calibrated(reference.logits, reference.y, reference.reference_logp)
+    return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:

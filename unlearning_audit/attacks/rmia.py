@@ -61,13 +61,13 @@ class Prior:
     """p(x), the mean confidence over models with and without x: online ½ (mean in + mean out), offline the paper's
     ½ (1 + ``a``) mean out + ½ (1 − ``a``).
 
-    ``out`` and ``inside``, the means; ``inside`` None: offline. ``seen`` bool [samples]: which samples have in models;
-    p(x) of the others is the mean over out online too.
+    ``out`` and ``inside``, the means; ``inside`` None: offline. ``member_models`` bool [samples]: which
+    samples have in models; p(x) of the others is the mean over out online too.
     """
 
     out: per_sample.Centre
     inside: per_sample.Centre | None
-    seen: np.ndarray
+    member_models: np.ndarray
     a: float
 
     @classmethod
@@ -84,11 +84,11 @@ class Prior:
 
         Raises ValueError for samples with fewer than ``minimum`` models on a needed side.
         """
-        seen = np.ones(log_p.shape[1], dtype=bool) if unseen is None else ~unseen
+        member_models = np.ones(log_p.shape[1], dtype=bool) if unseen is None else ~unseen
         online = options.mode == "online"
         out, inside = (per_sample.Centre.of(map(np.exp, log_p), side) if side is not None else None
                        for side in (nonmember, member if online else None))  # fmt: skip
-        prior = cls(out, inside, seen, options.a)
+        prior = cls(out, inside, member_models, options.a)
         prior.require(member, nonmember, options.minimum, leave_out=False)
         return prior
 
@@ -96,7 +96,7 @@ class Prior:
         """Raise ValueError for samples with fewer than ``minimum`` models on a needed side, or fewer others."""
         per_sample.require(nonmember, minimum=minimum, side="non-member", leave_out=leave_out)
         if self.inside is not None:
-            per_sample.require(member[:, self.seen], minimum=minimum, side="member", leave_out=leave_out)
+            per_sample.require(member[:, self.member_models], minimum=minimum, side="member", leave_out=leave_out)
 
     @property
     def of_all(self) -> np.ndarray:
@@ -112,7 +112,7 @@ class Prior:
         if inside is None:
             prior = 0.5 * (1 + self.a) * out + 0.5 * (1 - self.a)
         else:
-            prior = np.where(self.seen, 0.5 * (out + inside), out)
+            prior = np.where(self.member_models, 0.5 * (out + inside), out)
         return np.maximum(prior, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
 
 
@@ -128,8 +128,8 @@ def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, non
     for model, (row, *sides) in enumerate(zip(counts, member, nonmember, strict=True)):
         keys = 2 * row + z
         tables += [np.bincount(keys[side], minlength=len(first)) for side in sides]
-        some = np.flatnonzero(sides[0] | sides[1])
-        np.minimum.at(first, keys[some], some + model * samples)
+        rows = np.flatnonzero(sides[0] | sides[1])
+        np.minimum.at(first, keys[rows], rows + model * samples)
     keys = np.flatnonzero(first < member.size)
     keys = keys[np.argsort(first[keys])]
     value = np.repeat((keys >> 1) / (total - (keys & 1)), 2)
@@ -144,10 +144,10 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
     ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples].
     Raises ValueError when no sample is left to compare with.
     """
-    others = z.sum() - z
-    if (others < 1).any():
+    rivals = z.sum() - z
+    if (rivals < 1).any():
         raise ValueError("RMIA has no samples to compare with: use z: others, or add samples no shadow saw")
-    return np.stack([_dominated(row, z, gamma) for row in log_ratio]) / others
+    return np.stack([_dominated(row, z, gamma) for row in log_ratio]) / rivals
 
 
 def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:

@@ -34,9 +34,9 @@ def score(logits, y, reference, options, rng):
     by_class = [general] * classes
     if options.labels == "separate":
         for c in range(classes):
-            own = rows.label == c
-            if min(rows.member[own].sum(), (~rows.member[own]).sum()) >= 10:
-                by_class[c] = _fit(rows.value[own], rows.member[own], options.classifier, seed)
+            of_class = rows.label == c
+            if min(rows.member[of_class].sum(), (~rows.member[of_class]).sum()) >= 10:
+                by_class[c] = _fit(rows.value[of_class], rows.member[of_class], options.classifier, seed)
 
     def log_odds(z, label):
         x = features(z, label, options.labels)

@@ -26,11 +26,11 @@ def score(logits, y, reference, options, rng):
     """
     from sklearn.svm import SVC
 
-    known = signals.known(confidence, reference, classes=logits.shape[-1])
-    sides = [known.value[known.member], known.value[~known.member]]
+    examples = signals.known(confidence, reference, classes=logits.shape[-1])
+    sides = [examples.value[examples.member], examples.value[~examples.member]]
     n = min(options.rows, *map(len, sides))
-    chosen = np.concatenate([rng.permutation(side)[:n] for side in sides])
-    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(chosen[:, None], np.arange(2 * n) < n)
+    values = np.concatenate([rng.permutation(side)[:n] for side in sides])
+    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(values[:, None], np.arange(2 * n) < n)
     # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])
     value = signals.per_model(lambda z, label: distance(confidence(z, label)), logits, y)

@@ -16,12 +16,12 @@ class Options(Settings):
 def score(logits, y, reference, options, rng, tokens, compressed):
     """Score: the sum of log p over the scored tokens, divided by the bytes of the text after zlib; decision: at or
     above the threshold learned on the reference."""
-    value, known = ratio(tokens, compressed), ratio(reference.tokens, reference.compressed)
-    return of_tokens.thresholded(value, known, logits, y, reference)
+    value, reference_value = ratio(tokens, compressed), ratio(reference.tokens, reference.compressed)
+    return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
     """Σ log p / bytes, float64 [models, samples]; NaN for samples without tokens."""
-    there = ~np.isnan(tokens[..., LOGP])
-    total = np.where(there, tokens[..., LOGP], 0.0).sum(-1)
-    return np.where(there.any(-1), total / compressed, np.nan)
+    scored = ~np.isnan(tokens[..., LOGP])
+    total = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)
+    return np.where(scored.any(-1), total / compressed, np.nan)

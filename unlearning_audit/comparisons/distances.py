@@ -222,7 +222,7 @@ def every(side: Side) -> Distances:
 
 def _unpaired(side: Side) -> tuple[Distances, Distances]:
     """Differences of models without partners, as they are and if both sides are of one kind."""
-    both = unpaired.differences(own=_models([side.own], [None]), other=_models([side.other], [None]))
+    both = unpaired.differences(audited=_models([side.own], [None]), reference=_models([side.other], [None]))
     matrix = side.own.standard.near * np.eye(len(side.own.names))
     return both[0].of(matrix), both[1].of(matrix)
 

@@ -108,7 +108,7 @@ def designs_of(one: Read) -> Plans:
     pool = pool_size(units=design.units, asked=asked, distinct=design.samples)
 
     def planned(what: str, times: float) -> Design:
-        larger = resolution.planned(design, what=what, times=times)
+        larger = resolution.planned(design, dimension=what, times=times)
         if what != PAIRS or not design.samples or design.units < 2:
             return larger
         samples = larger.units * asked if np.isinf(pool) else pool * (1 - (1 - asked / pool) ** larger.units)

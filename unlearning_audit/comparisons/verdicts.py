@@ -191,7 +191,7 @@ def _verdict(
         utility=[*(one.shown for one in worth.values()), *unknown],
         coarse=coarse,
     )
-    metric = names[decision.shown]
+    metric = names[decision.number]
     row, one, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:

@@ -21,17 +21,17 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
     tokenizer = Tokenizer.from_str(case.data.tokenizer.tobytes().decode())
     parts = [Generations.read(path) for path in files]
     models = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-    x, found = case.data.x, np.full((len(models), len(case.data.y), 2), np.nan)
-    written: dict[int, str] = {}
+    x, scores = case.data.x, np.full((len(models), len(case.data.y), 2), np.nan)
+    references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(models):
         at = np.flatnonzero(index >= 0)
-        said = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
-        for sample, text in zip(index[at].tolist(), said, strict=True):
-            if sample not in written:
+        answers = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
+        for sample, text in zip(index[at].tolist(), answers, strict=True):
+            if sample not in references:
                 row = x[sample, 1:]
-                written[sample] = tokenizer.decode(row[row >= 0].tolist())
-            found[model, sample] = rouge_l(written[sample], text)
-    return found
+                references[sample] = tokenizer.decode(row[row >= 0].tolist())
+            scores[model, sample] = rouge_l(references[sample], text)
+    return scores
 
 
 @functools.cache
@@ -42,8 +42,8 @@ def _scorer():
 
 
 @functools.lru_cache(1 << 16)
-def rouge_l(written: str, said: str) -> tuple[float, float]:
+def rouge_l(reference: str, answer: str) -> tuple[float, float]:
     """Recall and F1 of the longest common subsequence of stemmed words (Lin 2004), as TOFU and MUSE take them; 0 where
     a text has no word of Latin letters or digits."""
-    score = _scorer().score(written, said)["rougeL"]
+    score = _scorer().score(reference, answer)["rougeL"]
     return score.recall, score.fmeasure

@@ -65,11 +65,11 @@ def _shared(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndar
 
     Turned over, coins [models, pairs] are the other side of each, and [models, 2, samples] have sides exchanged.
     """
-    found: dict[bytes, list[tuple[int, int]]] = {}
-    for model, own in enumerate(coins):
-        turned = ~own if own.ndim == 1 else own[::-1]
-        sign = -1 if turned.tobytes() in found else 1
-        found.setdefault((own if sign > 0 else turned).tobytes(), []).append((model, sign))
-    for group in found.values():
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for model, heads in enumerate(coins):
+        turned = ~heads if heads.ndim == 1 else heads[::-1]
+        sign = -1 if turned.tobytes() in groups else 1
+        groups.setdefault((heads if sign > 0 else turned).tobytes(), []).append((model, sign))
+    for group in groups.values():
         models, sign = np.array(group).T
         yield coins[models[0]], models, sign

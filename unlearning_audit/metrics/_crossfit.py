@@ -42,18 +42,18 @@ def quality(
     models, opposite_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
     on_first, on_second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first, ~first))
     # one direction after the other: a sample half with a model half, read on the opposite of both
-    chosen = [(on_first, models), (on_first, opposite_models), (on_second, models), (on_second, opposite_models)]
-    chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in chosen], axis=1)
-    read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in chosen[::-1]], axis=1)
+    directions = [(on_first, models), (on_first, opposite_models), (on_second, models), (on_second, opposite_models)]
+    chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions], axis=1)
+    read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions[::-1]], axis=1)
     usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
     if not usable.any():
         reason = "forget and heldout are too small to be halved"
         return Crossfit(stats.empty(n=samples, note=reason), np.zeros(len(decisions)))
     chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
     best = np.abs(chosen_on).argmax(axis=0)
-    every = np.arange(len(best))
+    columns = np.arange(len(best))
     picked = np.zeros(chosen_on.shape)
-    picked[best, every] = np.where(chosen_on[best, every] < 0, -1.0, 1.0)
+    picked[best, columns] = np.where(chosen_on[best, columns] < 0, -1.0, 1.0)
     value = 1 - float((picked * read_on).sum() / len(best))
     # Upper bound of the standard error: directions perfectly correlated.
     half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
@@ -66,8 +66,8 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
     columns = halves.T.astype(np.float64)
     accepts = decision[:, rules.columns]
     with np.errstate(divide="ignore", invalid="ignore"):
-        forgot, held = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
-        return forgot - held
+        forgot, unseen = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
+        return forgot - unseen
 
 
 def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -69,15 +69,15 @@ def epsilons(
     result = np.where(np.ptp(np.concatenate([u, r], axis=1), axis=1) == 0, 0.0, cap)
     swap = np.median(r, axis=1) > np.median(u, axis=1)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
-    few = rule == "exact" and u.shape[1] + r.shape[1] <= FEW
+    small = rule == "exact" and u.shape[1] + r.shape[1] <= FEW
     for positive, negative, rows in ((u, r, searched & ~swap), (r, u, searched & swap)):
-        if few:
+        if small:
             result[rows] = np.minimum(_exact_of_few(positive[rows], negative[rows], delta, buffer), cap)
             continue
         for sample in np.flatnonzero(rows):
             pair = positive[sample], negative[sample]
-            found = _exact(*pair, delta, buffer) if rule == "exact" else _grid(*pair, delta, buffer, per_unit)
-            result[sample] = min(found, cap)
+            epsilon = _exact(*pair, delta, buffer) if rule == "exact" else _grid(*pair, delta, buffer, per_unit)
+            result[sample] = min(epsilon, cap)
     return result
 
 
@@ -174,8 +174,8 @@ def _exceptions(
         _ranges(alone, preceding[alone] + 1, alone)[::-1],
     ]
     i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    kept = (i <= j) & (first[i] <= j) & (j <= last[i])
-    return i[kept], j[kept]
+    inside = (i <= j) & (first[i] <= j) & (j <= last[i])
+    return i[inside], j[inside]
 
 
 def _ranges(of: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,14 +51,14 @@ def epsilon_bounds(
 
 
 def _bound(u_choose, u_test, r_choose, r_test, delta: float, confidence: float) -> float:
-    best, chosen = 0.0, None
+    best, interval = 0.0, None
     for positive, negative, u_positive in ((u_choose, r_choose, True), (r_choose, u_choose, False)):
         value, low, high = _best_interval(positive, negative, delta, confidence)
         if value > best:
-            best, chosen = value, (low, high, u_positive)
-    if chosen is None:
+            best, interval = value, (low, high, u_positive)
+    if interval is None:
         return 0.0
-    low, high, u_positive = chosen
+    low, high, u_positive = interval
     positive, negative = (u_test, r_test) if u_positive else (r_test, u_test)
     tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in (positive, negative))
     return float(bound_table(len(positive), len(negative), delta, confidence)[tp, fp])

@@ -73,8 +73,8 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
 
 def share(rules: Game, block: int | None = None) -> np.ndarray:
     """Weight of each split, float64 [splits]: equal over all of them, or over those of one block."""
-    chosen = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
-    return chosen / chosen.sum()
+    models = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
+    return models / models.sum()
 
 
 def samples(rules: Game, block: int) -> int:

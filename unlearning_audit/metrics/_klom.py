@@ -22,13 +22,13 @@ def rows(u, r, independent, options: Settings) -> list[Row]:
     both = _sides(u, r, independent)
     if both is None:
         return []
-    own, null, models, note = both
-    per_sample = klom.divergence(margin=own, reference=null[0])
-    mean = _mean(_left_out(own, null[0], options), note)
+    audited, null, models, note = both
+    per_sample = klom.divergence(margin=audited, reference=null[0])
+    mean = _mean(_left_out(audited, null[0], options), note)
     tail = stats.quantile_interval(values=per_sample, share=0.95)
     tail = replace(tail, note="; ".join(filter(None, (note, tail.note))))
-    found = [("klom", mean), ("klom_p95", tail), ("klom_null", _mean(_left_out(null[1], null[0], options), note))]
-    return [row(metric=name, models=models, estimate=estimate) for name, estimate in found]
+    quantities = [("klom", mean), ("klom_p95", tail), ("klom_null", _mean(_left_out(null[1], null[0], options), note))]
+    return [row(metric=name, models=models, estimate=estimate) for name, estimate in quantities]
 
 
 def contributions(u, r, independent, index: np.ndarray, options: Settings) -> dict[str, Contribution]:
@@ -37,8 +37,8 @@ def contributions(u, r, independent, index: np.ndarray, options: Settings) -> di
     both = _sides(u, r, independent)
     if both is None:
         return {}
-    own, (reference, control), *_ = both
-    pair = [_left_out(side, reference, options, **DECIDING) for side in (own, control)]
+    audited, (reference, control), *_ = both
+    pair = [_left_out(side, reference, options, **DECIDING) for side in (audited, control)]
     if len(pair[0]) < 3 or pair[0].shape[1] < 2:
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack(pair, axis=1), combine=lambda top, null: top - null)
@@ -54,9 +54,9 @@ def _sides(u, r, independent) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]
         reference, control = r[:models], r[models : 2 * models]
         how = "halves of the retrained models"
     else:
-        other = np.asarray(independent, np.float64)
-        models = min(len(u), len(r), len(other))
-        reference, control = r[:models], other[:models]
+        population = np.asarray(independent, np.float64)
+        models = min(len(u), len(r), len(population))
+        reference, control = r[:models], population[:models]
         how = "an independent population"
     if models < 3:
         return None

@@ -36,10 +36,10 @@ def epsilons_of(options: Settings):
 
 def replicated(statistic, u: np.ndarray, r: np.ndarray, options: Settings) -> np.ndarray:
     """``statistic(u, r)`` [samples] of all models, then leaving out each group: float64 [1 + groups, samples]."""
-    return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in kept(len(u), len(r), options)])
+    return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
 
 
-def kept(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
+def subsets(unlearned: int, retrained: int, options: Settings) -> list[tuple[np.ndarray, np.ndarray]]:
     """Which models stay, bool [unlearned] and [retrained]: all first, then without each group of both."""
     groups = min(options.groups, unlearned, retrained)
     sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
@@ -52,7 +52,7 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Settings, rng) -> tuple[np.nd
     """H of unlearned against retrained halves, and of retrained against retrained: [1 + groups, samples] each."""
     epsilon = epsilons_of(options)
     models = min(len(u), len(r)) // 2
-    keep = kept(len(u), len(r), options)
+    keep = subsets(len(u), len(r), options)
     totals = np.zeros((2, len(keep), u.shape[1]))
     for _ in range(options.splits):
         order_u, order_r = rng.permutation(len(u)), rng.permutation(len(r))

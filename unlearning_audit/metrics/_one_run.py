@@ -36,12 +36,12 @@ def scores_of(case: Case) -> dict[Key, np.ndarray]:
     Attacks that rank all samples alike (such as one in both forms of its knowledge) are one attack.
     """
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    found = {(PHI, ""): phi}
+    scores = {(PHI, ""): phi}
     for key, (score, _) in (case.scores if case.scores_file else {}).items():
-        asked = ~np.isnan(score)
-        if key[0] == CONTROL or not any(np.array_equal(score[asked], other[asked]) for other in found.values()):
-            found[key] = score
-    return found
+        finite = ~np.isnan(score)
+        if key[0] == CONTROL or not any(np.array_equal(score[finite], earlier[finite]) for earlier in scores.values()):
+            scores[key] = score
+    return scores
 
 
 def evaluate(
@@ -71,17 +71,17 @@ def evaluate(
     """
     names = ["/".join(filter(None, key)) for key in scores]
     values = [scores[key] for key in scores]
-    every = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
-    known = ["confidence" if attack == PHI else attack for attack, _ in scores]
-    sets = {"adaptive": [i for i in every if known[i] in adaptive], "extended": every}
-    sets = {name: members for name, members in sets.items() if members and len(every) > 1}
-    found = _rows(_together(names, values, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
+    labels = ["confidence" if attack == PHI else attack for attack, _ in scores]
+    sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
+    sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
+    table = _rows(_together(names, values, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
-            one = [_coins.Toss(np.array([model]), np.array([1]), *toss.of(model))]
-            ways = _together(names, values, one, sets, generator(seed, "one_run", model))
-            found += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, one)
-    return found
+            single = [_coins.Toss(np.array([model]), np.array([1]), *toss.of(model))]
+            ways = _together(names, values, single, sets, generator(seed, "one_run", model))
+            table += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
+    return table
 
 
 Ways = dict[str, tuple[Guesses, str]]
@@ -90,7 +90,7 @@ Ways = dict[str, tuple[Guesses, str]]
 def _together(names: list[str], values: list, tosses: list, sets: dict, rng: np.random.Generator) -> Ways:
     """All ways to guess, read on all models of some tosses: attack → counts and what is to be said of them."""
     guesses = _guesses(values, tosses)
-    ways: Ways = {name: (audit.counted(guesses=one), "") for name, one in zip(names, guesses, strict=True)}
+    ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
     number, best = audit.best_of(guesses=guesses[:1], two_sided=True)
     ways["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
@@ -101,19 +101,19 @@ def _together(names: list[str], values: list, tosses: list, sets: dict, rng: np.
             )
             for toss in tosses
         ]  # fmt: skip
-        ways["phi_likelihood_ratio"] = audit.pooled(found=learned), "learned from the other half of the pairs"
+        ways["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
         number, best = audit.best_of(guesses=guesses[members], two_sided=True)
-        said = f"best of {len(members)} attacks in both directions: {_called(number, names, members)}"
-        ways[name] = best, said
+        remark = f"best of {len(members)} attacks in both directions: {_label(number, names, members)}"
+        ways[name] = best, remark
     if "extended" in sets and guesses.shape[1] >= LEARNABLE:
         number, half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
-        said = f"chosen on the other half of the pairs: {_called(number, names, sets['extended'])}"
-        ways["extended_half"] = half, said
+        remark = f"chosen on the other half of the pairs: {_label(number, names, sets['extended'])}"
+        ways["extended_half"] = half, remark
     return ways
 
 
-def _called(number: int, names: list[str], members: list[int]) -> str:
+def _label(number: int, names: list[str], members: list[int]) -> str:
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
 
 
@@ -130,24 +130,26 @@ def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
 def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]) -> list[Row]:
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
     table = []
-    for attack, (found, said) in ways.items():
+    for attack, (guesses, remark) in ways.items():
         together = f"{models} models, {sharing} to a coin" if models > 1 else ""
-        said = "; ".join(filter(None, (f"{found.right} of {found.pairs} right", together, said)))
-        p = audit.p_value(found=found)
-        seen = audit.detectable(pairs=found.pairs, attacks=found.attacks)
+        remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
+        p = audit.p_value(guesses=guesses)
+        least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
         none = (
-            f"a trace that guesses less than {seen:.2f} right may have been missed" if seen == seen else "too few pairs"
+            f"a trace that guesses less than {least:.2f} right may have been missed"
+            if least == least
+            else "too few pairs"
         )
         for metric, estimate in (
-            ("one_run_p", Estimate(p, np.nan, np.nan, found.pairs, none if p > audit.ALPHA else "")),
-            ("one_run_e", Estimate(audit.e_value(found=found), np.nan, np.nan, found.pairs)),
-            ("detectable_share", Estimate(seen, np.nan, np.nan, found.pairs)),
-            ("epsilon_request", _request(found, delta, models)),
-            ("epsilon_record", _shared(audit.epsilon_record(found=found, delta=delta), delta, sharing)),
-            ("epsilon_replace", _shared(audit.epsilon_replace(found=found, delta=delta), delta, sharing)),
-            ("right_guesses", audit.right_share(found=found)),
+            ("one_run_p", Estimate(p, np.nan, np.nan, guesses.pairs, none if p > audit.ALPHA else "")),
+            ("one_run_e", Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs)),
+            ("detectable_share", Estimate(least, np.nan, np.nan, guesses.pairs)),
+            ("epsilon_request", _request(guesses, delta, models)),
+            ("epsilon_record", _shared(audit.epsilon_record(guesses=guesses, delta=delta), delta, sharing)),
+            ("epsilon_replace", _shared(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing)),
+            ("right_guesses", audit.right_share(guesses=guesses)),
         ):
-            noted = replace(estimate, note="; ".join(filter(None, (said, estimate.note))))
+            noted = replace(estimate, note="; ".join(filter(None, (remark, estimate.note))))
             table.append(row(attack=attack, metric=metric, model=model, estimate=noted))
     return table
 
@@ -159,9 +161,9 @@ def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
     return replace(bound, value=bound.value / sharing, low=bound.low / sharing)
 
 
-def _request(found: Guesses, delta: float, models: int) -> Estimate:
+def _request(guesses: Guesses, delta: float, models: int) -> Estimate:
     if delta and models > 1:
-        return stats.empty(n=found.pairs, note="counts of several models give no bound for δ above 0")
-    if delta >= audit.ALPHA / found.attacks:
-        return stats.empty(n=found.pairs, note=f"δ is too large for {found.attacks} attacks at once")
-    return audit.epsilon_request(found=found, delta=delta, models=models)
+        return stats.empty(n=guesses.pairs, note="counts of several models give no bound for δ above 0")
+    if delta >= audit.ALPHA / guesses.attacks:
+        return stats.empty(n=guesses.pairs, note=f"δ is too large for {guesses.attacks} attacks at once")
+    return audit.epsilon_request(guesses=guesses, delta=delta, models=models)

@@ -27,24 +27,24 @@ class Group:
 
 def groups(member: Membership) -> list[Group]:
     """Every split of every pair of target models. Raises ValueError for models that are no swapped pairs."""
-    found = []
+    group_list = []
     for block in np.unique(member.block[~member.shadow]).tolist():
-        own = np.flatnonzero(~member.shadow & (member.block == block))
-        sides = [own[member.split[own] == number] for number in np.unique(member.split[own])]
+        models = np.flatnonzero(~member.shadow & (member.block == block))
+        sides = [models[member.split[models] == number] for number in np.unique(member.split[models])]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
             raise ValueError(f"pair {block} has not equally many models of two splits, as only the protocol swap draws")
-        for one, other in (sides, sides[::-1]):
-            same = (member.forget[one] == member.forget[one[0]]).all()
-            if not same or not np.array_equal(member.forget[one], member.heldout[other]):
+        for side, twin_side in (sides, sides[::-1]):
+            same = (member.forget[side] == member.forget[side[0]]).all()
+            if not same or not np.array_equal(member.forget[side], member.heldout[twin_side]):
                 raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")
-            found.append(Group(block, one, other, np.flatnonzero(member.forget[one[0]])))
-    return found
+            group_list.append(Group(block, side, twin_side, np.flatnonzero(member.forget[side[0]])))
+    return group_list
 
 
-def each(some: list[Group], rows: Callable[[list[Group]], list[Row]]) -> Iterator[Row]:
+def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> Iterator[Row]:
     """The rows of all groups, then those of each pair by itself, with their number in the field ``pair``."""
-    yield from rows(some)
-    blocks = sorted({group.block for group in some})
+    yield from rows(all_groups)
+    blocks = sorted({group.block for group in all_groups})
     for block in blocks if len(blocks) > 1 else ():
-        for row in rows([group for group in some if group.block == block]):
+        for row in rows([group for group in all_groups if group.block == block]):
             yield replace(row, pair=block)

@@ -54,7 +54,7 @@ def check(name: str, population: Population) -> None:
 
 def never_its_own_reference(targets: Population, shadows: Population) -> None:
     for name in ("original", "unlearned"):
-        own, pool = getattr(targets, name), getattr(shadows, name)
-        for m, values in enumerate(own):
+        audited, pool = getattr(targets, name), getattr(shadows, name)
+        for m, values in enumerate(audited):
             if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
                 raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")

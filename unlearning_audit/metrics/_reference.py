@@ -79,15 +79,15 @@ def _kde(phi, mask, at, width, count, excluded: np.ndarray | None) -> np.ndarray
     result = np.empty(at.shape)
     columns = max(1, CHUNK // len(phi))
     for start in range(0, at.shape[1], columns):
-        some = slice(start, start + columns)
-        chunk = points[:, some].copy()
+        block = slice(start, start + columns)
+        chunk = points[:, block].copy()
         for k in range(len(at)):
             if excluded is not None:
-                own = chunk[excluded[k]].copy()
+                column = chunk[excluded[k]].copy()
                 chunk[excluded[k]] = np.inf
-            result[k, some] = _kernels(chunk, at[k, some], width[k, some], count[k, some])
+            result[k, block] = _kernels(chunk, at[k, block], width[k, block], count[k, block])
             if excluded is not None:
-                chunk[excluded[k]] = own
+                chunk[excluded[k]] = column
     return result
 
 

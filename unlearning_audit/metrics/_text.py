@@ -17,7 +17,7 @@ from unlearning_audit.stats import crossed, levels
 WORTH = Standard(np.nan, 1, "perplexity", scale="log", deciding=False)
 
 
-def each(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
+def by_pair(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
     """``rows(models bool [models])`` of all target models, then of those of each swapped pair, if they are such, with
     their number in the field ``pair``."""
     yield from rows(case.target)
@@ -63,8 +63,8 @@ def compared_files(case: Case) -> list[str] | None:
             return None
     except NoAnswerError:
         return None
-    own = case.unlearned_files == case.retrained_files
-    return case.control_files if own else case.retrained_files
+    retraining = case.unlearned_files == case.retrained_files
+    return case.control_files if retraining else case.retrained_files
 
 
 def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
@@ -87,12 +87,12 @@ def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]
     if logits.shape[-1] != 2:
         return {}
     value, target = nll(logits), case.membership[case.target]
-    found, test = {}, case.data.part == 1
+    losses, test = {}, case.data.part == 1
     # A destroyed model shows on what nobody saw.
     unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
     for role, rows in {"retain": target.retain, **unseen}.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if (rows.sum(axis=1) > 1).all():
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
-            found[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
-    return found
+            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return losses

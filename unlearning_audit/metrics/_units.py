@@ -7,5 +7,5 @@ from unlearning_audit.artifacts.arrays import Membership
 
 def of(target: Membership) -> dict[str, np.ndarray]:
     """Units and splits of target models: models of one block that keep the same samples are one unit."""
-    kept = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
-    return {"unit": np.unique(kept, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
+    keys = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    return {"unit": np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}

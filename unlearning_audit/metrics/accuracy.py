@@ -50,7 +50,7 @@ def of(case: Case, models: np.ndarray) -> list[Row]:
     target = case.membership[models]
     test = case.data.part == 1
     compared = _compared(case)
-    found = told(
+    table = accuracies(
         guess=case.answers(case.unlearned_files).predicted(models),
         y=case.labels_of(models),
         train=target.train,
@@ -62,7 +62,7 @@ def of(case: Case, models: np.ndarray) -> list[Row]:
         test_y=case.data.y_clean,
         compared=None if compared is None else compared.predicted(models),
     )
-    return [row for row in found if row.n]
+    return [row for row in table if row.n]
 
 
 #: What a model is worth without the forget set retrained models tell.
@@ -82,14 +82,14 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
     if not test.any():  # a destroyed model shows on what nobody saw
         sides = {"retain": sides["retain"], "heldout": (target.heldout, taught)}
-    found = {}
+    parts = {}
     for role, (rows, answers) in sides.items():
         columns = np.flatnonzero(rows.any(axis=0))
         if rows.any(axis=1).all():
             hit = (guess == answers)[:, columns] * 1.0
             part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
-            found[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
-    return found
+            parts[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+    return parts
 
 
 def _compared(case: Case) -> Answers | None:
@@ -102,11 +102,11 @@ def _compared(case: Case) -> Answers | None:
 
 def evaluate(*, logits: np.ndarray, compared: np.ndarray | None = None, **fields: np.ndarray | None) -> list[Row]:
     """`told` from logits, of the models and, in ``compared``, of retrained ones: float [models, samples, classes]."""
-    other = None if compared is None else rates.predicted(compared)
-    return told(guess=rates.predicted(logits), compared=other, **fields)
+    retrained = None if compared is None else rates.predicted(compared)
+    return accuracies(guess=rates.predicted(logits), compared=retrained, **fields)
 
 
-def told(
+def accuracies(
     *,
     guess: np.ndarray,
     y: np.ndarray,
@@ -142,7 +142,7 @@ def told(
         masks["test"] = rates.per_model(test, guess.shape, "test")
         answers["test"] = taught if test_y is None else rates.per_model(test_y, guess.shape, "test_y")
     groups = {"split": split, "block": block}
-    found = [
+    table = [
         row(
             metric="accuracy",
             role=name,
@@ -150,15 +150,15 @@ def told(
         )
         for name, rows in masks.items()
     ]
-    found.append(row(metric="majority_share", role="retain", estimate=_majority(taught, masks["retain"])))
+    table.append(row(metric="majority_share", role="retain", estimate=_majority(taught, masks["retain"])))
     if compared is None:
-        return found
+        return table
     if compared.shape != guess.shape:
         raise ValueError(f"compared must hold predictions of {guess.shape} models and samples, not {compared.shape}")
     for name, rows in masks.items():
         hits = {"of": compared == answers[name], "to": guess == answers[name]}
-        found.append(row(metric="accuracy_gap", role=name, estimate=rates.gap(**hits, rows=rows, **groups)))
-    return found
+        table.append(row(metric="accuracy_gap", role=name, estimate=rates.gap(**hits, rows=rows, **groups)))
+    return table
 
 
 def _majority(y: np.ndarray, rows: np.ndarray) -> Estimate:

@@ -19,10 +19,10 @@ class Options(Settings):
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """The rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and ``role``."""
-    some = _pairs.groups(case.membership)
+    groups = _pairs.groups(case.membership)
 
-    def read(some: list[_pairs.Group]) -> list[Row]:
-        models = np.isin(np.arange(len(case.target)), np.concatenate([group.models for group in some]))
+    def read(groups: list[_pairs.Group]) -> list[Row]:
+        models = np.isin(np.arange(len(case.target)), np.concatenate([group.models for group in groups]))
         return [row for row in accuracy.of(case, models) if row.metric == "accuracy_gap"]
 
-    return [row for row in _pairs.each(some, read) if row.pair is not None]
+    return [row for row in _pairs.by_pair(groups, read) if row.pair is not None]

@@ -51,14 +51,14 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     range of random divisions.
     """
     member = case.membership[case.target]
-    asked = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
-    forget, heldout = member.forget & asked, member.heldout & asked
+    columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
+    forget, heldout = member.forget & columns, member.heldout & columns
     used = (forget | heldout).any(axis=0)
     features = None
     if options.features == "pixels":
         x = case.data.x[used]
         features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
-    found = [
+    tables = [
         evaluate(
             y=case.data.y[used],
             forget=forgotten[used],
@@ -69,7 +69,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         )
         for model, (forgotten, out) in enumerate(zip(forget, heldout, strict=True))
     ]
-    means = {same[0].metric: _mean(same) for same in zip(*found, strict=True)}
+    means = {same[0].metric: _mean(same) for same in zip(*tables, strict=True)}
     by_label, chance = means["label_overlap"], means["label_overlap_random"]
     notes = [note for note in by_label.note.split("; ") if note != LEAKY]
     note = "; ".join(filter(None, [*notes, LEAKY if by_label.value < chance.ci_low else ""]))
@@ -79,8 +79,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 def bags(x: np.ndarray) -> np.ndarray:
     """How often each token occurs in each row of ``x`` int [samples, length] (marks as in `unlearning_audit.data`), of
     tokens that two rows have at least: float64 [samples, tokens]."""
-    found, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
-    counts = np.zeros((len(x), len(found)))
+    tokens, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
+    counts = np.zeros((len(x), len(tokens)))
     np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), x != -1)
     return counts[:, (counts > 0).sum(0) > 1]
 
@@ -180,8 +180,11 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng)
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
-    one, other = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
-    parts = [balanced_accuracy(score > 0, one, other), separation.auc(score=score, positive=one, negative=other)]
+    first_side, second_side = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
+    parts = [
+        balanced_accuracy(score > 0, first_side, second_side),
+        separation.auc(score=score, positive=first_side, negative=second_side),
+    ]
     # folds take the role of models in the interval
     combined = crossed.combine(parts, split=np.zeros(options.folds, np.int64))
     estimates = crossed.estimates(crossed.read(combined, share=np.ones(1)), n=len(positive))

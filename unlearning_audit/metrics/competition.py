@@ -155,7 +155,7 @@ def population(case: Case, files: list[str]) -> Models:
     right = guess == case.labels
     return Models(
         phi=answers.phi(case.data.y[forget], rows=forget),
-        retain_accuracy=np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)]),
+        retain_accuracy=np.array([correct[mask].mean() for correct, mask in zip(right, member.retain, strict=True)]),
         test_accuracy=(guess[:, test] == case.data.y_clean[test]).mean(1) if test.any() else None,
     )
 
@@ -193,9 +193,9 @@ def evaluate(
         ),
         row(metric="forgetting_quality", **place, estimate=_mean(h, counts, high=1.0)),
     ]
-    other = None if independent is None else independent.phi
-    rows += _null_rows(u, r, other, h, options, rng)
-    rows += _klom.rows(u, r, other, options)
+    control = None if independent is None else independent.phi
+    rows += _null_rows(u, r, control, h, options, rng)
+    rows += _klom.rows(u, r, control, options)
     rows += _final_rows(unlearned, retrained, h, place, options)
     return rows + _bound_rows(u, r, options, rng)
 
@@ -243,7 +243,7 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
 
 def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: Options) -> list[Row]:
     """RA and TA of unlearned over retrained models, and F · RA · TA."""
-    kept = _null.kept(len(unlearned.phi), len(retrained.phi), options)
+    remaining = _null.subsets(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
     ratios, rows = {}, []
     for name in ("retain_accuracy", "test_accuracy"):
@@ -253,9 +253,9 @@ def _final_rows(unlearned: Models, retrained: Models, h, place: dict, options: O
         elif np.mean(of_r) == 0:
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
-            ratios[name] = np.array([of_u[keep_u].mean() / of_r[keep_r].mean() for keep_u, keep_r in kept])
+            ratios[name] = np.array([of_u[keep_u].mean() / of_r[keep_r].mean() for keep_u, keep_r in remaining])
             estimate = jackknife.estimate(
-                per_sample=np.empty((len(kept), 0, 1)),
+                per_sample=np.empty((len(remaining), 0, 1)),
                 per_model=ratios[name][:, None],
                 combine=lambda ratio: ratio,
                 n=n,

@@ -56,17 +56,17 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """
     splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
-    def read(some: list[_pairs.Group]) -> list[Row]:
-        found = estimates([splits[g.block, g.forget[0]] for g in some])
-        note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
-        return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in found.items()]
+    def read(pairs: list[_pairs.Group]) -> list[Row]:
+        values = estimates([splits[g.block, g.forget[0]] for g in pairs])
+        note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
+        return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in values.items()]
 
-    return list(_pairs.each(_pairs.groups(case.membership), read))
+    return list(_pairs.by_pair(_pairs.groups(case.membership), read))
 
 
 def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
     """The points of one split's models, and their accuracies beside those of retrained ones."""
-    own, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
+    side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
     reference, independent = (case.retrained_files, group.models), twins
     if case.unlearned_files == case.retrained_files and case.control_files:
         reference = case.control_files, group.models
@@ -77,18 +77,18 @@ def read_split(case: Case, group: _pairs.Group, rule: str) -> Split:
     def compared(*populations: tuple[list[str], np.ndarray]) -> np.ndarray:
         phi = []
         for files, models in populations:
-            chosen = np.isin(np.arange(len(case.membership.seed)), models)
-            phi.append(case.answers(files).phi(y[group.forget], chosen, group.forget))
+            mask = np.isin(np.arange(len(case.membership.seed)), models)
+            phi.append(case.answers(files).phi(y[group.forget], mask, group.forget))
         return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
         right = [
             (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
-            for files, models in (own, reference)
+            for files, models in (side, reference)
         ]
         return tuple(map(float, right))
 
-    h = compared(own, reference)
+    h = compared(side, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
     retain = accuracies(case.membership.retain[group.models[0]], y)
     return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
@@ -101,7 +101,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     it covers samples only and says so: a jackknife over a split's models would compare ε of unlike numbers of models.
     """
     blocks = sorted({p.block for p in splits})
-    found = {}
+    numbers = {}
     whole = _values(splits)
     without = [_values([p for p in splits if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
     h, null = np.concatenate([p.h for p in splits]), np.concatenate([p.null for p in splits])
@@ -114,19 +114,19 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     }
     for name, value in whole.items():
         if math.isnan(value):
-            found[name] = stats.empty(n=len(h), note=_why(name, whole, null))
+            numbers[name] = stats.empty(n=len(h), note=_why(name, whole, null))
         elif len(blocks) >= PAIRS:
-            found[name] = _over_pairs(value, np.array([one[name] for one in without]), len(h))
+            numbers[name] = _over_pairs(value, np.array([replicate[name] for replicate in without]), len(h))
         else:
-            found[name] = jackknife.estimate(
+            numbers[name] = jackknife.estimate(
                 per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
                 bounds=(0.0, math.inf),
             )  # fmt: skip
-    return found
+    return numbers
 
 
 def _values(splits: list[Split]) -> dict[str, float]:
-    f, f0 = (float(np.concatenate(some).mean()) for some in ([p.h for p in splits], [p.null for p in splits]))
+    f, f0 = (float(np.concatenate(values).mean()) for values in ([p.h for p in splits], [p.null for p in splits]))
     return {
         "forgetting_quality": f,
         "forgetting_quality_null": f0,
@@ -138,7 +138,7 @@ def _values(splits: list[Split]) -> dict[str, float]:
 def _worth(splits: list[Split]) -> float:
     """RA and TA multiplied: accuracy over that of retrained models."""
     ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
-    return float(math.prod(own / other if other else math.nan for own, other in ratios))
+    return float(math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios))
 
 
 def _over_pairs(value: float, without: np.ndarray, n: int) -> Estimate:

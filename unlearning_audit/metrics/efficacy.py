@@ -74,8 +74,8 @@ QUANTITIES = (
         reading="Mean probability of membership that an attack gives to the forgotten samples. Retraining is the "
         "yardstick.",
     ),
-    *(Quantity(f"{name}_{what}") for name in ("efficacy", "efficacy_upper_bound") for what in ("sd",)),
-    *(Quantity(f"{name}_{what}") for name in ("information", "attack_probability") for what in ("median", "sd")),
+    *map(Quantity, ("efficacy_sd", "efficacy_upper_bound_sd", "information_median", "information_sd")),
+    *map(Quantity, ("attack_probability_median", "attack_probability_sd")),
     Quantity("accuracy_sd"),
 )  # fmt: skip
 
@@ -88,11 +88,11 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the gradients that were read of a case's models: over the forget set, observed labels; then
     the probability of membership by attacks, and the spread of accuracies over models."""
     squared_norms, mean_squared_norm = case.gradients
-    found = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+    values = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
     forget = case.membership[case.target].forget
     for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
-        found += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
-    return found + _accuracy_spread(case)
+        values += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
+    return values + _accuracy_spread(case)
 
 
 #: How settled weights are without the forget set only retrained models tell.
@@ -147,15 +147,15 @@ def evaluate(
 def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     """Rows of each quantity, name → float64 [models]: mean, standard deviation ("_sd") and median ("_median") over
     models with their intervals, then the value of every model (field ``model``) without one."""
-    found = []
+    table = []
     for name, values in quantities.items():
-        found += [
+        table += [
             row(metric=name + suffix, attack=attack, estimate=estimate) for suffix, estimate in summary(values).items()
         ]
         for model, value in enumerate(values.tolist()):
             alone = Estimate(value, np.nan, np.nan, 1)
-            found.append(row(metric=name, attack=attack, model=model, estimate=alone))
-    return found
+            table.append(row(metric=name, attack=attack, model=model, estimate=alone))
+    return table
 
 
 def _accuracy_spread(case: Case) -> list[Row]:

@@ -29,12 +29,15 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     def of_split(group: _pairs.Group) -> dict[str, float]:
         models = group.models
-        found = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
-        return {row.metric: row.value for row in found if row.metric.endswith("_median")}
+        values = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
+        return {row.metric: row.value for row in values if row.metric.endswith("_median")}
 
-    def read(some: list[_pairs.Group]) -> list[Row]:
-        splits = [of_split(group) for group in some]
-        values = {name.removesuffix("_median"): np.array([one[name] for one in splits]) for name in splits[0]}
+    def read(pairs: list[_pairs.Group]) -> list[Row]:
+        splits = [of_split(group) for group in pairs]
+        values = {
+            name.removesuffix("_median"): np.array([split_values[name] for split_values in splits])
+            for name in splits[0]
+        }
         return [row for row in efficacy.tidy(values) if row.model is None]
 
-    return list(_pairs.each(_pairs.groups(case.membership), read))
+    return list(_pairs.by_pair(_pairs.groups(case.membership), read))

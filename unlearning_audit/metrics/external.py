@@ -67,7 +67,7 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
     """
     if case.published is not None:
         return published.contributions(case, _published(case))
-    member, found = case.membership, accuracy.contributions(case, accuracy.Options())
+    member, parts = case.membership, accuracy.contributions(case, accuracy.Options())
     apart = {}
     if member.heldout.any(axis=1).all() and member.forget.any(axis=1).all():
         phi = case.answers(case.unlearned_files).phi(case.labels)
@@ -75,27 +75,27 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
         apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
     coins = member.pair is not None or not swapped(case)
     fair = coins or case.design in ("swapped", "random")
-    found |= apart if fair else _by_models(apart)
+    parts |= apart if fair else _by_models(apart)
     if not _apart(case):
         retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
-        phi = [None if other is None else _models(other).phi for other in (case, retrain, control)]
+        phi = [None if population is None else _models(population).phi for population in (case, retrain, control)]
         options = competition.Options(**case.options["competition"])
         forget = np.flatnonzero(member.forget.any(axis=0))
         rng = generator(case.seed, "competition")
-        found |= _or_nothing(lambda: competition.over_null(*phi, forget, options, rng))
-        found |= _or_nothing(lambda: _klom.contributions(*phi, forget, options)) if phi[1] is not None else {}
+        parts |= _or_nothing(lambda: competition.over_null(*phi, forget, options, rng))
+        parts |= _or_nothing(lambda: _klom.contributions(*phi, forget, options)) if phi[1] is not None else {}
     if not _unasked(case):
-        options, every = ruli.Options(**case.options["ruli"]), np.arange(len(case.data.y))
-        ratios = _or_nothing(lambda: ruli.aucs(*_audited(case), options, every))
-        found |= ratios if fair else _by_models(ratios)
-    return found
+        options, columns = ruli.Options(**case.options["ruli"]), np.arange(len(case.data.y))
+        ratios = _or_nothing(lambda: ruli.aucs(*_audited(case), options, columns))
+        parts |= ratios if fair else _by_models(ratios)
+    return parts
 
 
-def _by_models(found: dict[str, Contribution]) -> dict[str, Contribution]:
+def _by_models(parts: dict[str, Contribution]) -> dict[str, Contribution]:
     """The same where theory does not know what retraining reads."""
     return {
-        name: replace(one, standard=replace(one.standard, ideal=np.nan, chance=OF_ITSELF))
-        for name, one in found.items()
+        name: replace(part, standard=replace(part.standard, ideal=np.nan, chance=OF_ITSELF))
+        for name, part in parts.items()
     }
 
 
@@ -103,10 +103,10 @@ def _published(case: ExternalCase) -> published.Options:
     return published.Options(**case.options.get("published", {}))
 
 
-def _or_nothing(made) -> dict[str, Contribution]:
-    """What ``made`` returns; nothing where the populations do not allow it, which `rows` says in words."""
+def _or_nothing(build) -> dict[str, Contribution]:
+    """What ``build`` returns; nothing where the populations do not allow it, which `rows` says in words."""
     try:
-        return made()
+        return build()
     except ValueError:
         return {}
 
@@ -122,11 +122,11 @@ def swapped(case: ExternalCase) -> str:
     """Why the target models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2024, §3.3)."""
     member = case.membership
     for block in np.unique(member.block):
-        own = member[member.block == block]
-        numbers = np.unique(own.split)
+        pair = member[member.block == block]
+        numbers = np.unique(pair.split)
         if len(numbers) != 2:
             return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
-        sides = [own[own.split == number] for number in numbers]
+        sides = [pair[pair.split == number] for number in numbers]
         for number, side in zip(numbers, sides, strict=True):
             if (side.forget != side.forget[0]).any() or (side.heldout != side.heldout[0]).any():
                 return f"models of split {number} in block {block} differ in forget or heldout"
@@ -148,18 +148,18 @@ def _accuracies(case: ExternalCase) -> list[Row]:
         "heldout": "the models have seen every sample",
         "test": "no sample is marked in test.npy",
     }
-    found = accuracy.of(case, case.target)
-    have = {one.role for one in found}
-    return found + [_nothing("accuracy", why, role=role) for role, why in reasons.items() if role not in have]
+    table = accuracy.of(case, case.target)
+    have = {line.role for line in table}
+    return table + [_nothing("accuracy", why, role=role) for role, why in reasons.items() if role not in have]
 
 
 def _labels(case: ExternalCase, rng: np.random.Generator) -> list[Row]:
     """Blind check by labels: if they tell the two sides apart, no attack is valid."""
     try:
-        found = blind.rows(case, blind.Options(features="none"), rng)
+        table = blind.rows(case, blind.Options(features="none"), rng)
     except ValueError as error:
         return [_nothing("label_overlap", str(error), attack="blind")]
-    return [one for one in found if one.metric.startswith("label_overlap")]
+    return [line for line in table if line.metric.startswith("label_overlap")]
 
 
 def _phi(case: ExternalCase, options: Options) -> list[Row]:
@@ -174,10 +174,10 @@ def _phi(case: ExternalCase, options: Options) -> list[Row]:
     reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
     (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
-    found = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
+    table = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
     for fpr in options.fpr:
-        found.append(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)))
-    return found
+        table.append(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)))
+    return table
 
 
 def _rules(case: ExternalCase) -> _game.Game:
@@ -199,7 +199,7 @@ def _attacks(case: ExternalCase, options: Options) -> list[Row]:
     if not scores:
         return missing + empty
     try:
-        found = swap.evaluate(
+        table = swap.evaluate(
             scores=scores, forget=member.forget, heldout=member.heldout, split=member.split, block=member.block,
             weight=member.weight, sets={name: keys for name, keys in sets.items() if keys},
             rng=generator(case.seed, "swap"), fprs=options.fpr, draws=case.draws,
@@ -207,15 +207,15 @@ def _attacks(case: ExternalCase, options: Options) -> list[Row]:
     except ValueError as error:
         return [*missing, *empty, _nothing("advantage", str(error))]
     if why:
-        found = [one for one in found if one.pair is None]
-    return found + missing + empty
+        table = [line for line in table if line.pair is None]
+    return table + missing + empty
 
 
 def _competition(case: ExternalCase) -> list[Row]:
     if why := _apart(case):
         return [_nothing("score", why)]
     retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
-    retrain, control = (None if other is None else _models(other) for other in (retrain, control))
+    retrain, control = (None if population is None else _models(population) for population in (retrain, control))
     try:
         return competition.evaluate(
             unlearned=_models(case),
@@ -236,10 +236,10 @@ def _apart(case: ExternalCase) -> str:
     forget = case.membership.forget
     if not why and (forget != forget[0]).any():
         why = "the models of target/ have different forget sets; the score compares models with one"
-    for name, other in populations:
-        if not why and other and not case.same_samples(name):
+    for name, population in populations:
+        if not why and population and not case.same_samples(name):
             why = f"{name}/ holds other samples than target/"
-        if not why and other and (other.membership.forget != forget[0]).any():
+        if not why and population and (population.membership.forget != forget[0]).any():
             why = f"the models of {name}/ have other forget sets than those of target/"
     return why
 
@@ -252,7 +252,7 @@ def _models(case: ExternalCase) -> Models:
     labels = case.labels[..., forget]
     retain = None
     if member.retain.any(axis=1).all():
-        retain = np.array([one[mask].mean() for one, mask in zip(right, member.retain, strict=True)])
+        retain = np.array([correct[mask].mean() for correct, mask in zip(right, member.retain, strict=True)])
     phi = answers.phi(labels, rows=forget)
     return Models(phi, retain, right[:, test].mean(1) if test.any() else None)
 
@@ -297,7 +297,7 @@ def _audit(case: ExternalCase) -> list[Row]:
 def _population(case: ExternalCase, original: ExternalCase, retrained: ExternalCase | None) -> ruli.Population:
     member, y = case.membership, case.labels
     phi = {
-        name: None if other is None else other.answers(other.unlearned_files).phi(y)
-        for name, other in (("original", original), ("unlearned", case), ("retrained", retrained))
+        name: None if answers is None else answers.answers(answers.unlearned_files).phi(y)
+        for name, answers in (("original", original), ("unlearned", case), ("retrained", retrained))
     }
     return ruli.Population(**phi, train=member.train, forget=member.forget, heldout=member.heldout)

@@ -44,33 +44,33 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     "extraction_strength", the share of the text's end that greedy decoding gives without an error once what is before
     it is given (Carlini et al. 2021). With retrained models, "…_gap" is the difference to theirs: 0 as retrained."""
     member = case.membership
-    asked = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
-    every = np.ones(len(case.target), bool)
+    samples = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
+    all_models = np.ones(len(case.target), bool)
     files = _text.compared_files(case)
-    own, other = (
-        None if source is None else both(case.signal("tokens", source, every, asked)[..., RANK])
+    audited, retrained = (
+        None if source is None else both(case.signal("tokens", source, all_models, samples)[..., RANK])
         for source in (case.unlearned_files, files)
     )
 
     def read(models: np.ndarray) -> list[Row]:
         groups = {"split": member.split[models], "block": member.block[models]}
-        found = []
+        table = []
         for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
-            weight = mask[np.ix_(models, asked)].astype(np.float64)
+            weight = mask[np.ix_(models, samples)].astype(np.float64)
             columns = int(weight.any(0).sum())
             if not weight.any(1).all():
                 continue
-            for name, value in own.items():
+            for name, value in audited.items():
                 level = _text.weighted(value[models], weight)
                 estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
-                found.append(row(metric=name, role=role, estimate=estimate))
-                if other is not None:
-                    apart = crossed.difference(level, _text.weighted(other[name][models], weight))
+                table.append(row(metric=name, role=role, estimate=estimate))
+                if retrained is not None:
+                    apart = crossed.difference(level, _text.weighted(retrained[name][models], weight))
                     estimate = levels.of(apart, **groups, n=columns)
-                    found.append(row(metric=f"{name}_gap", role=role, estimate=estimate))
-        return found
+                    table.append(row(metric=f"{name}_gap", role=role, estimate=estimate))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
@@ -81,8 +81,8 @@ DECIDES = {"exact_memorisation": Standard(np.nan, 1, "accuracy", lowest=0.0, hig
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The exact memorisation by each target model of what it was asked to forget."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
-    asked = np.flatnonzero(case.membership.forget[case.target].any(0))
-    value[:, asked] = exact(case.signal("tokens", case.unlearned_files, case.target, asked)[..., RANK])
+    columns = np.flatnonzero(case.membership.forget[case.target].any(0))
+    value[:, columns] = exact(case.signal("tokens", case.unlearned_files, case.target, columns)[..., RANK])
     return _text.of_forgotten(case, "exact_memorisation", value, DECIDES["exact_memorisation"])
 
 

@@ -40,30 +40,30 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     if not wrong.shape[1]:
         raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
     files = _text.compared_files(case)
-    own = right(case.unlearned, wrong)
-    other = None if files is None else right(case.answers(files).logits, wrong)
+    audited = right(case.unlearned, wrong)
+    retrained = None if files is None else right(case.answers(files).logits, wrong)
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
     def read(models: np.ndarray) -> list[Row]:
         member = case.membership[models]
         groups = {"split": member.split, "block": member.block}
-        found = []
+        table = []
         for role, mask in _text.roles(case, member).items():
             weight = (mask & (wrong >= 0).any(1)).astype(np.float64)
             if not weight.any(1).all():
                 continue
             n = int(weight.any(0).sum())
-            part = _text.weighted(own[models], weight)
+            part = _text.weighted(audited[models], weight)
             estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
-            found.append(row(metric="choice_accuracy", role=role, estimate=estimate))
+            table.append(row(metric="choice_accuracy", role=role, estimate=estimate))
             guess = float((weight * chance).sum() / weight.sum())
-            found.append(row(metric="choice_chance", role=role, estimate=Estimate(guess, guess, guess, n, "")))
-            if other is not None:
-                apart = crossed.difference(part, _text.weighted(other[models], weight))
-                found.append(row(metric="choice_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
-        return found
+            table.append(row(metric="choice_chance", role=role, estimate=Estimate(guess, guess, guess, n, "")))
+            if retrained is not None:
+                apart = crossed.difference(part, _text.weighted(retrained[models], weight))
+                table.append(row(metric="choice_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: How often a model chooses well that never saw a question only retrained models tell.
@@ -72,8 +72,8 @@ DECIDES = {"choice_accuracy": Standard(np.nan, 1, "accuracy", lowest=0.0, highes
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The accuracy of each target model on the questions that it was asked to forget."""
-    chosen = right(case.unlearned[case.target], case.data.views("perturbed"))
-    return _text.of_forgotten(case, "choice_accuracy", chosen, DECIDES["choice_accuracy"])
+    correct = right(case.unlearned[case.target], case.data.views("perturbed"))
+    return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:

@@ -37,20 +37,20 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     if case.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
     member, runs = case.membership, numbered(case.data.x, options.n)
-    share = np.stack([shared(runs, kept) for kept in member.retain])
+    share = np.stack([shared(runs, retain) for retain in member.retain])
 
     def read(models: np.ndarray) -> list[Row]:
         groups = {"split": member.split[models], "block": member.block[models]}
-        found = []
+        table = []
         for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
             weight = (mask[models] & (runs >= 0).any(1)).astype(np.float64)
             if weight.any(1).all():
                 part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
-                found.append(row(metric="ngram_overlap", role=role, estimate=estimate))
-        return found
+                table.append(row(metric="ngram_overlap", role=role, estimate=estimate))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 def numbered(x: np.ndarray, n: int) -> np.ndarray:
@@ -62,15 +62,15 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
     real = ~(windows == -1).any(-1)
     ids = np.where(windows < 0, ~windows, windows)[real]
-    found = np.full(real.shape, -1)
-    found[real] = np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1)
-    return found
+    numbers = np.full(real.shape, -1)
+    numbers[real] = np.unique(ids, axis=0, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
-def shared(runs: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """The share of each sample's ``runs`` (as `numbered` gives them) that a sample of ``kept`` bool [samples] has:
+def shared(runs: np.ndarray, retain: np.ndarray) -> np.ndarray:
+    """The share of each sample's ``runs`` (as `numbered` gives them) that a sample of ``retain`` bool [samples] has:
     float64 [samples], 0 for samples without a run."""
-    there = np.zeros(runs.max(initial=0) + 2, bool)
-    there[runs[kept]] = True
-    there[-1] = False  # −1, no run
-    return there[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)
+    present = np.zeros(runs.max(initial=0) + 2, bool)
+    present[runs[retain]] = True
+    present[-1] = False  # −1, no run
+    return present[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)

@@ -47,9 +47,9 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """For every role: "nll", the mean over models and samples of the negative log-likelihood per scored token in nats;
     "perplexity", e to that power; and "nll_gap", nll minus that of retrained models of the same splits (0: as if
     retrained; in the row of retraining itself, against its control: what chance does)."""
-    own = _text.nll(case.unlearned)
+    audited = _text.nll(case.unlearned)
     files = _text.compared_files(case)
-    gap = None if files is None else own - _text.nll(case.answers(files).logits)
+    gap = None if files is None else audited - _text.nll(case.answers(files).logits)
     member = case.membership
     test = np.broadcast_to(case.data.part == 1, member.train.shape)
     roles = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout, "test": test}
@@ -57,18 +57,18 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     def read(models: np.ndarray) -> list[Row]:
         groups = {"split": case.membership.split[models], "block": case.membership.block[models]}
-        found = []
+        table = []
         for name, mask in roles.items():
             where = {"rows": mask[models], **groups}
-            mean = levels.level(value=own[models], **where)
-            found.append(row(metric="nll", role=name, estimate=mean))
-            found.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
+            mean = levels.level(value=audited[models], **where)
+            table.append(row(metric="nll", role=name, estimate=mean))
+            table.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
             if gap is not None:
                 distance = levels.level(value=gap[models], **where)
-                found.append(row(metric="nll_gap", role=name, estimate=distance))
-        return found
+                table.append(row(metric="nll_gap", role=name, estimate=distance))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 def exponential(of: Estimate) -> Estimate:

@@ -46,23 +46,23 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     files = _text.compared_files(case)
     if files is None:
         return []
-    asked = np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
-    every = np.ones(len(case.target), bool)
+    columns = np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
+    all_models = np.ones(len(case.target), bool)
     score = [
-        of_tokens.lowest(case.signal("tokens", source, every, asked)[..., LOGP], options.share)
+        of_tokens.lowest(case.signal("tokens", source, all_models, columns)[..., LOGP], options.share)
         for source in (case.unlearned_files, files)
     ]
 
     def read(models: np.ndarray) -> list[Row]:
-        forget, heldout = (mask[np.ix_(models, asked)] for mask in (case.membership.forget, case.membership.heldout))
+        forget, heldout = (mask[np.ix_(models, columns)] for mask in (case.membership.forget, case.membership.heldout))
         place = {"split": case.membership.split[models], "block": case.membership.block[models]}
-        own, other = (one[models] for one in score)
+        audited, retrained = (values[models] for values in score)
         return [
-            row(metric="privleak", estimate=leak(own, other, forget, heldout, **place)),
-            row(metric="min_k_auc", estimate=auc(own, forget, heldout, **place)),
+            row(metric="privleak", estimate=leak(audited, retrained, forget, heldout, **place)),
+            row(metric="min_k_auc", estimate=auc(audited, forget, heldout, **place)),
         ]
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: Retrained models are the measure, as in PrivLeak itself, of which this is the AUC.
@@ -72,13 +72,13 @@ DECIDES = {"min_k_auc": Standard(np.nan, 1, "auc", lowest=0.0, highest=1.0)}
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The AUC of Min-K % of forgotten against held-out samples for each target model."""
     target, share = case.membership[case.target], options.share
-    asked = np.flatnonzero((target.forget | target.heldout).any(0))
-    score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, asked)[..., LOGP], share)
-    both = sides(target.forget[:, asked], target.heldout[:, asked])
+    columns = np.flatnonzero((target.forget | target.heldout).any(0))
+    score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, columns)[..., LOGP], share)
+    both = sides(target.forget[:, columns], target.heldout[:, columns])
     if not all(side.any(1).all() for side in both.values()):
         return {}
     part = separation.auc(score=score, **both)
-    return {"min_k_auc": single(**vars(part), **_units.of(target), index=asked, standard=DECIDES["min_k_auc"])}
+    return {"min_k_auc": single(**vars(part), **_units.of(target), index=columns, standard=DECIDES["min_k_auc"])}
 
 
 def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
@@ -86,26 +86,33 @@ def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
     return {"positive": forget * 1.0, "negative": heldout * 1.0}
 
 
-def _each(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
+def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
     return separation.auc(score=score, **sides(forget, heldout))
 
 
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray):
     """The mean AUC of models, with its interval; arguments as of `leak`."""
     n = int((forget | heldout).any(0).sum())
-    return levels.of(_each(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0))
+    return levels.of(_auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0))
 
 
 def leak(
-    own: np.ndarray, other: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray,
+    retrained: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    *,
+    split: np.ndarray,
+    block: np.ndarray,
 ):
-    """PrivLeak of models ``own`` against retrained models ``other`` of the same memberships.
+    """PrivLeak of models ``audited`` against retrained models ``retrained`` of the same memberships.
 
-    ``own`` and ``other`` float64 [models, samples], larger = more member-like, anything where a sample is neither
-    forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio to
-    first order, with samples and models paired. Raises ValueError where no retrained model leaves anything to compare.
+    ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
+    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio
+    to first order, with samples and models paired. Raises ValueError where no retrained model leaves anything
+    to compare.
     """
-    a, r = (_each(score, forget, heldout) for score in (own, other))
+    a, r = (_auc_of_models(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(r.value.mean())
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")

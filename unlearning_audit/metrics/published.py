@@ -71,8 +71,8 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
 
 
 def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    known = np.isfinite(score)
-    return published.forget & known, published.heldout & known
+    finite = np.isfinite(score)
+    return published.forget & finite, published.heldout & finite
 
 
 def _roles(published: Published) -> dict[str, np.ndarray]:
@@ -99,9 +99,9 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
     if rate * least < 1:
         return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
     values = []
-    for own, member, other in zip(score, forget, heldout, strict=True):
-        cut = stats.cut_at_fpr(negative_score=own[other], weight=np.full(other.sum(), 1 / other.sum()), fpr=rate)
-        values.append(float((own[member] > cut).mean()))
+    for scores, member, unseen in zip(score, forget, heldout, strict=True):
+        cut = stats.cut_at_fpr(negative_score=scores[unseen], weight=np.full(unseen.sum(), 1 / unseen.sum()), fpr=rate)
+        values.append(float((scores[member] > cut).mean()))
     note = "no interval: the threshold is that of these held-out samples"
     return stats.Estimate(float(np.mean(values)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
 
@@ -110,10 +110,10 @@ def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
     n = int(weight.any(axis=0).sum())
     if share:
         part = crossed.per_model(value=_filled(value), weight=weight.astype(np.float64))
-        one = np.zeros(len(value), np.int64)
-        (estimate,) = crossed.estimates(crossed.read(crossed.combine([part], split=one), share=np.ones(1)), n=n)
+        zeros = np.zeros(len(value), np.int64)
+        (estimate,) = crossed.estimates(crossed.read(crossed.combine([part], split=zeros), share=np.ones(1)), n=n)
         return estimate
-    means = np.array([own[mask].mean() for own, mask in zip(value, weight, strict=True)])
+    means = np.array([values[mask].mean() for values, mask in zip(value, weight, strict=True)])
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
 
 
@@ -126,11 +126,11 @@ def _weights(side: np.ndarray) -> np.ndarray:
 
 
 def _agreements(published: Published) -> list[Row]:
-    numbers = [one for one in json.loads(published.agreements) if one["agrees"] is not None]
+    numbers = [number for number in json.loads(published.agreements) if number["agrees"] is not None]
     if not numbers:
         return []
-    wrong = [f"{one['quantity']} is {one['printed']:.6g}, recomputed {one['recomputed']:.6g}"
-             for one in numbers if not one["agrees"]]  # fmt: skip
+    wrong = [f"{number['quantity']} is {number['printed']:.6g}, recomputed {number['recomputed']:.6g}"
+             for number in numbers if not number["agrees"]]  # fmt: skip
     note = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
     estimate = stats.Estimate(1 - len(wrong) / len(numbers), np.nan, np.nan, len(numbers), note)
     return [row(metric="printed_numbers", estimate=estimate)]

@@ -9,7 +9,7 @@ from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate
-from unlearning_audit.stats import records as found
+from unlearning_audit.stats import records as record_stats
 
 #: p-values of records are exact where forgotten and held-out ones are a fair draw; nothing is compared with retraining.
 NEEDS = ("fair_draw",)
@@ -48,21 +48,22 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         forget, heldout = (np.flatnonzero(side[models].all(axis=0)) for side in (member.forget, member.heldout))
         score = phi[models].mean(axis=0)
         if len(forget) and len(heldout):
-            p = found.conformal(score=score[forget], heldout=score[heldout])
-            listed.setdefault(block, []).append((forget, found.discoveries(p=p, rate=options.rate)))
-    every = [one for lists in listed.values() for one in lists]
-    if not every:
+            p = record_stats.conformal(score=score[forget], heldout=score[heldout])
+            listed.setdefault(block, []).append((forget, record_stats.discoveries(p=p, rate=options.rate)))
+    all_lists = [entry for lists in listed.values() for entry in lists]
+    if not all_lists:
         return []
     pairs = [_row(lists, options.rate, pair=block) for block, lists in listed.items()] if len(listed) > 1 else []
-    return [_row(every, options.rate), *pairs]
+    return [_row(all_lists, options.rate), *pairs]
 
 
 def _row(lists: list[tuple[np.ndarray, np.ndarray]], rate: float, **place: int) -> Row:
-    asked, many = sum(len(records) for records, _ in lists), sum(int(marks.sum()) for _, marks in lists)
+    total, recognised = sum(len(records) for records, _ in lists), sum(int(marks.sum()) for _, marks in lists)
     names = np.unique(np.concatenate([records[marks] for records, marks in lists]))
-    named = ", ".join(map(str, names[:NAMED].tolist())) + (" …" if len(names) > NAMED else "")
-    note = f"{many} of {asked}, of which at most {rate * many:.1f} are false on average" + f": samples {named}" * bool(
-        many
+    samples = ", ".join(map(str, names[:NAMED].tolist())) + (" …" if len(names) > NAMED else "")
+    note = (
+        f"{recognised} of {total}, of which at most {rate * recognised:.1f} are false on average"
+        + f": samples {samples}" * bool(recognised)
     )
-    estimate = Estimate(many / asked, np.nan, np.nan, asked, note)
+    estimate = Estimate(recognised / total, np.nan, np.nan, total, note)
     return row(metric="records_recognised", estimate=estimate, **place)

@@ -55,35 +55,35 @@ class Options(Settings):
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Area between the curves of these models and of retrained ones, steps until they are back, and the curve."""
-    own = stacked(case.relearned_files)
+    audited = stacked(case.relearned_files)
     member = case.membership[case.target]
-    asked = member.forget[:, own.index] & ~own.taught
+    weighed = member.forget[:, audited.index] & ~audited.taught
     groups = {"split": member.split, "block": member.block}
-    found = [
+    table = [
         row(
             metric="relearn_accuracy", step=int(step),
-            estimate=rates.rate(hit=own.right[:, i], rows=asked, **groups),
+            estimate=rates.rate(hit=audited.right[:, i], rows=weighed, **groups),
         )
-        for i, step in enumerate(own.steps)
+        for i, step in enumerate(audited.steps)
     ]  # fmt: skip
     text = case.data.x.dtype.kind == "i" and not case.data.y.any()
     names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
     try:
         if not case.compared_relearned_files:
             raise NoAnswerError("there are no other retrained models: add retrain to the methods, with controls: true")
-        other = stacked(case.compared_relearned_files)
+        retrained = stacked(case.compared_relearned_files)
     except NoAnswerError as error:
-        return [*found, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
-    known = case.answers(case.originals).of(case.target, own.index)
-    before = known.argmax(-1) == _labels(case)[:, own.index]
-    goal = NEAR * _mean(before, asked)
-    nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (own, other) if text]
+        return [*table, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
+    phi = case.answers(case.originals).of(case.target, audited.index)
+    before = phi.argmax(-1) == _labels(case)[:, audited.index]
+    goal = NEAR * _mean(before, weighed)
+    nll = [np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained) if text]
     return [
-        *(row(metric="relearn_area_nll", estimate=area(*nll, own.steps, asked, **groups)) for _ in nll[1:]),
-        row(metric="relearn_area", estimate=area(own.right, other.right, own.steps, asked, **groups)),
-        row(metric="relearn_area_phi", estimate=area(own.phi, other.phi, own.steps, asked, **groups)),
-        row(metric="relearn_steps", estimate=index(own, other, asked, goal)),
-        *found,
+        *(row(metric="relearn_area_nll", estimate=area(*nll, audited.steps, weighed, **groups)) for _ in nll[1:]),
+        row(metric="relearn_area", estimate=area(audited.right, retrained.right, audited.steps, weighed, **groups)),
+        row(metric="relearn_area_phi", estimate=area(audited.phi, retrained.phi, audited.steps, weighed, **groups)),
+        row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal)),
+        *table,
     ]
 
 
@@ -110,17 +110,23 @@ def weights(steps: np.ndarray) -> np.ndarray:
 
 
 def area(
-    own: np.ndarray, other: np.ndarray, steps: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray,
+    retrained: np.ndarray,
+    steps: np.ndarray,
+    weighed: np.ndarray,
+    *,
+    split: np.ndarray,
+    block: np.ndarray,
 ) -> Estimate:
-    """Mean over log₂(1 + step) of the curve of ``own`` minus that of ``other``, on the rows that are ``asked``.
+    """Mean over log₂(1 + step) of the curve of ``audited`` minus that of ``retrained``, on ``weighed`` rows.
 
-    ``own`` and ``other`` [models, points, rows], right (bool) or phi, of the same samples in paired models; ``asked``
-    bool [models, rows]. The interval covers samples and models; for predictions it lies in [−1, 1].
+    ``audited`` and ``retrained`` [models, points, rows], right (bool) or phi, of the same samples in paired models;
+    ``weighed`` bool [models, rows]. The interval covers samples and models; for predictions it lies in [−1, 1].
     """
     curve = weights(steps)
-    means = [np.einsum("p,mpr->mr", curve, values.astype(np.float64)) for values in (own, other)]
-    weight = asked.astype(np.float64)
-    if own.dtype == bool:
+    means = [np.einsum("p,mpr->mr", curve, values.astype(np.float64)) for values in (audited, retrained)]
+    weight = weighed.astype(np.float64)
+    if audited.dtype == bool:
         part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))
     else:
         gap, count = means[0] - means[1], weight.sum(axis=1, keepdims=True)
@@ -130,21 +136,22 @@ def area(
     reduced = crossed.combine([part], split=group.reshape(-1))
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
-    end = 1.0 if own.dtype == bool else np.inf
-    n = int(asked.any(axis=0).sum())
+    end = 1.0 if audited.dtype == bool else np.inf
+    n = int(weighed.any(axis=0).sum())
     return Estimate(value, max(value - half, -end), min(value + half, end), n, crossed.annotated(reading, ""))
 
 
-def index(own: Relearned, other: Relearned, asked: np.ndarray, goal: np.ndarray) -> Estimate:
+def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray) -> Estimate:
     """Mean steps until accuracy reaches the ``goal`` float64 [models], over those of retrained models.
 
     A model that is not back after the last step counts twice as many steps. The interval is a jackknife over models.
     """
-    back = np.array([first(one, asked, goal) for one in (own, other)], dtype=np.float64)
+    back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
-        f"{int((steps > own.steps[-1]).sum())} of {len(steps)} {who} were not back after {own.steps[-1]} steps"
-        for who, steps in zip(("models", "retrained ones"), back, strict=True)
-        if (steps > own.steps[-1]).any()
+        f"{int((steps > audited.steps[-1]).sum())} of {len(steps)} {population} were not back "
+        f"after {audited.steps[-1]} steps"
+        for population, steps in zip(("models", "retrained ones"), back, strict=True)
+        if (steps > audited.steps[-1]).any()
     )
     n = back.shape[1]
     if not back[1].sum():
@@ -158,15 +165,15 @@ def index(own: Relearned, other: Relearned, asked: np.ndarray, goal: np.ndarray)
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 
 
-def first(one: Relearned, asked: np.ndarray, goal: np.ndarray) -> np.ndarray:
+def first(models: Relearned, weighed: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """The first step at which each model reaches its goal, int64 [models]; twice the last step if it never does."""
-    curve = np.stack([_mean(one.right[:, point], asked) for point in range(len(one.steps))], axis=1)
+    curve = np.stack([_mean(models.right[:, point], weighed) for point in range(len(models.steps))], axis=1)
     reached = curve >= goal[:, None] - 1e-12
-    return np.where(reached.any(axis=1), one.steps[reached.argmax(axis=1)], NEVER * one.steps[-1])
+    return np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1])
 
 
-def _mean(right: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    return (right & asked).sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
+    return (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
 
 
 def _labels(case: Case) -> np.ndarray:

@@ -39,17 +39,17 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """For each request: Q and advantages, or the one-run audit of its canaries if it was made; accuracy on what models
     were trained on of it (role=forget) and on what they were not (role=heldout)."""
     member = case.membership[case.target]
-    found = []
+    table = []
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)
         if member.pair is None:
-            own = swap.read(case, part, generator(case.seed, "swap"))
+            of_request = swap.read(case, part, generator(case.seed, "swap"))
         else:
-            own = _audit(case, part) if request <= member.made else []
-        own = [one for one in own if one.metric in KEPT and not one.place]
-        own = [*own, *_accuracies(case, part)]
-        found += [replace(one, request=request) for one in own]
-    return found
+            of_request = _audit(case, part) if request <= member.made else []
+        of_request = [line for line in of_request if line.metric in KEPT and not line.place]
+        of_request = [*of_request, *_accuracies(case, part)]
+        table += [replace(line, request=request) for line in of_request]
+    return table
 
 
 def _audit(case: Case, part: Membership) -> list[Row]:

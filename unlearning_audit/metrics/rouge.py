@@ -42,33 +42,33 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of every role (field ``role``), the mean over models and samples: "rouge_recall" and "rouge_f1", and, with
     retrained models, "rouge_gap", the recall minus theirs (retraining itself is held against its control)."""
-    own = _answers.overlap(case, case.generated_files)
+    audited = _answers.overlap(case, case.generated_files)
     try:
         files = case.compared_generated_files
-        other = _answers.overlap(case, files) if files else None
+        retrained = _answers.overlap(case, files) if files else None
     except NoAnswerError:
-        other = None
+        retrained = None
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[Row]:
-        some = models[target]
-        groups = {"split": member.split[some], "block": member.block[some]}
-        found = []
+        subset = models[target]
+        groups = {"split": member.split[subset], "block": member.block[subset]}
+        table = []
         for role, mask in _text.roles(case, member).items():
-            weight = (mask & ~np.isnan(own[..., 0]))[some].astype(np.float64)
+            weight = (mask & ~np.isnan(audited[..., 0]))[subset].astype(np.float64)
             if not weight.any(1).all():
                 continue
             n = int(weight.any(0).sum())
-            parts = [_text.weighted(own[some, :, which], weight) for which in (0, 1)]
+            parts = [_text.weighted(audited[subset, :, form], weight) for form in (0, 1)]
             for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
                 estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
-                found.append(row(metric=name, role=role, estimate=estimate))
-            if other is not None:
-                apart = crossed.difference(parts[0], _text.weighted(other[some, :, 0], weight))
-                found.append(row(metric="rouge_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
-        return found
+                table.append(row(metric=name, role=role, estimate=estimate))
+            if retrained is not None:
+                apart = crossed.difference(parts[0], _text.weighted(retrained[subset, :, 0], weight))
+                table.append(row(metric="rouge_gap", role=role, estimate=levels.of(apart, **groups, n=n)))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: How much of an answer a model says that never saw it only retrained models tell.
@@ -77,5 +77,5 @@ DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The ROUGE-L recall by each target model of what it was asked to forget."""
-    said = _answers.overlap(case, case.generated_files)[..., 0]
-    return _text.of_forgotten(case, "rouge_recall", said, DECIDES["rouge_recall"])
+    recall = _answers.overlap(case, case.generated_files)[..., 0]
+    return _text.of_forgotten(case, "rouge_recall", recall, DECIDES["rouge_recall"])

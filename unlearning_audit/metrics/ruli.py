@@ -42,10 +42,11 @@ QUANTITIES = (
         ),
     ),
     *(Quantity(f"{test}_auc", attacks=("ruli",)) for test in ("trained", "remained")),
-    *(Quantity(f"privacy_{what}_over_population", attacks=("ruli",)) for what in ("accuracy", "tpr_at_1pct_fpr")),
+    Quantity("privacy_accuracy_over_population", attacks=("ruli",)),
+    Quantity("privacy_tpr_at_1pct_fpr_over_population", attacks=("ruli",)),
     *(
-        Quantity(f"{test}_{what}", attacks=("ruli", "u_lira", "population"))
-        for test in ("privacy", "efficacy", "trained", "remained") for what in ("accuracy", "tpr_at_*", "roc")
+        Quantity(f"{test}_{statistic}", attacks=("ruli", "u_lira", "population"))
+        for test in ("privacy", "efficacy", "trained", "remained") for statistic in ("accuracy", "tpr_at_*", "roc")
     ),
 )  # fmt: skip
 
@@ -82,19 +83,19 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """
     if case.target.all():
         raise ValueError("metric ruli needs shadow models, there are none; draw them by protocol ruli")
-    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
-    both = population(case, asked)
+    columns = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, columns)
     targets, shadows = both.models(case.target), both.models(~case.target)
-    kinds = {"": np.ones(int(asked.sum()), bool)}
+    kinds = {"": np.ones(int(columns.sum()), bool)}
     if case.selection is not None:
-        kinds |= {kind: getattr(case.selection, kind)[asked] for kind in ("vulnerable", "protected")}
-    found = []
+        kinds |= {kind: getattr(case.selection, kind)[columns] for kind in ("vulnerable", "protected")}
+    table = []
     for kind, audited in kinds.items():
         if audited.any() and (not kind or not audited.all()):
             tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited, curve=CURVE)
-            found += [replace(test, target=kind) for test in tests]
-    vulnerable = asked & case.selection.vulnerable if case.selection is not None else ~asked & asked
-    return found + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else found
+            table += [replace(test, target=kind) for test in tests]
+    vulnerable = columns & case.selection.vulnerable if case.selection is not None else ~columns & columns
+    return table + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else table
 
 
 #: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
@@ -108,10 +109,10 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
     if case.target.all():
         return {}
-    asked = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
-    both = population(case, asked)
+    columns = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    both = population(case, columns)
     targets, shadows = both.models(case.target), both.models(~case.target)
-    return aucs(targets, shadows, options, np.flatnonzero(asked))
+    return aucs(targets, shadows, options, np.flatnonzero(columns))
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
@@ -120,7 +121,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
     sides = [shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout)]
     way = 1 if sides[0] >= sides[1] else -1
-    found = {}
+    parts = {}
     for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
         metric = f"{name}_auc"
         if attack != "ruli" or metric not in DECIDES or test.missing:
@@ -129,19 +130,19 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
         if usable.any():
             sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
             part = separation.auc(score=test.score[usable], **sides)
-            found[metric] = single(
+            parts[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
                 unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
             )  # fmt: skip
-    return found
+    return parts
 
 
-def population(case: Case, asked: np.ndarray) -> Population:
-    """phi of all models of a case on the samples ``asked`` bool [samples], for the observed labels."""
+def population(case: Case, columns: np.ndarray) -> Population:
+    """phi of all models of a case on the samples ``columns`` bool [samples], for the observed labels."""
     answers = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
-    y, member = case.data.y[asked], case.membership
-    phi = {name: None if files is None else case.answers(files).phi(y, rows=asked) for name, files in answers.items()}
-    masks = {name: getattr(member, name)[:, asked] for name in ("train", "forget", "heldout")}
+    y, member = case.data.y[columns], case.membership
+    phi = {name: None if files is None else case.answers(files).phi(y, rows=columns) for name, files in answers.items()}
+    masks = {name: getattr(member, name)[:, columns] for name in ("train", "forget", "heldout")}
     return Population(**phi, **masks)
 
 
@@ -196,14 +197,14 @@ def over_population(rows: list[Row]) -> list[Row]:
     values = {(row.attack, row.metric): row for row in rows}
     ratios = []
     for metric, less in (("privacy_accuracy", 1.0), ("privacy_tpr_at_1pct_fpr", 0.0)):
-        ours, theirs = values.get(("ruli", metric)), values.get(("population", metric))
-        if ours is None or theirs is None:
+        ratio, population_value = values.get(("ruli", metric)), values.get(("population", metric))
+        if ratio is None or population_value is None:
             continue
         why = "a ratio of two numbers, without an interval"
-        if not theirs.value > 0:
+        if not population_value.value > 0:
             why = "the population attack finds nothing, so there is no ratio"
-        value = ours.value / theirs.value - less if theirs.value > 0 else np.nan
-        ratios.append(Row(f"{metric}_over_population", value, n=ours.n, note=why, attack="ruli"))
+        value = ratio.value / population_value.value - less if population_value.value > 0 else np.nan
+        ratios.append(Row(f"{metric}_over_population", value, n=ratio.n, note=why, attack="ruli"))
     return ratios
 
 

@@ -39,50 +39,50 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     models forgot a sample as never saw it, and a model that learned nothing of its own reads .5 whatever the number.
     """
     options = ruli.Options(**options.model_dump())
-    some = _pairs.groups(case.membership)
-    asked = np.unique(np.concatenate([group.forget for group in some]))
+    groups = _pairs.groups(case.membership)
+    columns = np.unique(np.concatenate([group.forget for group in groups]))
     mask = np.zeros(len(case.data.y), bool)
-    mask[asked] = True
-    every = ruli.population(case, mask).models(case.target)
+    mask[columns] = True
+    population = ruli.population(case, mask).models(case.target)
     number = np.cumsum(case.target) - 1  # of a target model among the targets
-    found = leave_pair_out(every, [(number[g.models], number[g.twins]) for g in some], options)
+    tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], options)
     block = case.membership.block[case.target]
 
-    def read(some: list[_pairs.Group]) -> list[Row]:
-        own = np.isin(block, [group.block for group in some])
+    def read(groups: list[_pairs.Group]) -> list[Row]:
+        inside = np.isin(block, [group.block for group in groups])
         return [
             row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
             for attack, name in TESTS
-            for metric, estimate in readings(only(found[attack, name], own), fpr=options.fpr).items()
+            for metric, estimate in readings(only(tests[attack, name], inside), fpr=options.fpr).items()
         ]
 
-    return list(_pairs.each(some, read))
+    return list(_pairs.by_pair(groups, read))
 
 
 def leave_pair_out(
-    every: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
+    population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
     """`ruli.score` of each model, with all as its shadow models but itself and its twin.
 
     ``sides``: of each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
     forgot nor held out a sample. Raises ValueError as `ruli.score`.
     """
-    models = len(every.train)
-    pairs = {tuple(sorted(pair)) for one, other in sides for pair in zip(one.tolist(), other.tolist(), strict=True)}
-    scores = {test: np.full(every.train.shape, np.nan) for test in TESTS}
+    models = len(population.train)
+    pairs = {tuple(sorted(pair)) for model, twin in sides for pair in zip(model.tolist(), twin.tolist(), strict=True)}
+    scores = {test: np.full(population.train.shape, np.nan) for test in TESTS}
     missing = dict.fromkeys(TESTS, "")
     for pair in sorted(pairs):
-        own = np.isin(np.arange(models), pair)
-        targets = every.models(own)
+        inside = np.isin(np.arange(models), pair)
+        targets = population.models(inside)
         columns = (targets.forget | targets.heldout).any(axis=0)
-        made = ruli.score(targets=targets, shadows=every.models(~own), options=options)
+        tests = ruli.score(targets=targets, shadows=population.models(~inside), options=options)
         for test in TESTS:
-            scores[test][np.ix_(own, columns)] = made[test].score
-            missing[test] = made[test].missing
-    return {test: Question(scores[test], every.forget, every.heldout, missing[test]) for test in TESTS}
+            scores[test][np.ix_(inside, columns)] = tests[test].score
+            missing[test] = tests[test].missing
+    return {test: Question(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
 
 
 def only(test: Question, models: np.ndarray) -> Question:
     """The same of some models, bool [models]; samples that none of them was asked about are left out."""
-    asked = (test.positive | test.negative)[models].any(axis=0)
-    return Question(*(x[models][:, asked] for x in (test.score, test.positive, test.negative)), test.missing)
+    columns = (test.positive | test.negative)[models].any(axis=0)
+    return Question(*(x[models][:, columns] for x in (test.score, test.positive, test.negative)), test.missing)

@@ -181,8 +181,8 @@ def adversaries(case: Case) -> tuple[dict[str, list[Key]], list[Row]]:
     names = {"paper": case.sets["paper"], "adaptive": case.sets["adaptive"], "extended": failed}
     without = {name: [attack for attack in failed if attack in members] for name, members in names.items()}
     lost = [
-        row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gone[0]} failed: {failed[gone[0]]}"))
-        for name, gone in without.items() if gone
+        row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gaps[0]} failed: {failed[gaps[0]]}"))
+        for name, gaps in without.items() if gaps
     ]  # fmt: skip
     return {name: members for name, members in sets.items() if not without[name]}, lost
 
@@ -210,13 +210,13 @@ def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray
     rules = _game.game(
         forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
     )
-    asked, parts, tails = target.forget | target.heldout, {}, {}
+    sides, parts, tails = target.forget | target.heldout, {}, {}
     for key, (score, decision) in scores.items():
         if key[0] != "random":
-            way = _direction.familiar(score=score, phi=phi, asked=asked) if key[1] == "unlearned" else 1
+            way = _direction.familiar(score=score, phi=phi, rows=sides) if key[1] == "unlearned" else 1
             part = _game.advantage(rules, decision)
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
-            if not np.isnan(score[asked]).any():
+            if not np.isnan(score[sides]).any():
                 columns = way * score[:, rules.columns]
                 tails["/".join(key)] = tail.advantage(score=columns, forget=rules.forget, heldout=rules.heldout)
     places = {"unit": target.block, "split": target.split, "index": rules.columns}
@@ -273,15 +273,15 @@ def evaluate(
         for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
     ]
     for name, members in sets.items():
-        which = [keys.index(key) for key in members]
-        found = {
-            pair: quality(reading.only(which), n=n, rng=rng, names=[names[i] for i in which], draws=draws)
+        numbers = [keys.index(key) for key in members]
+        qualities = {
+            pair: quality(reading.only(numbers), n=n, rng=rng, names=[names[i] for i in numbers], draws=draws)
             for pair, (reading, n) in readings.items()
         }
-        table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in found.items()]
-        spread = stats.sd_interval(values=np.array([q.value for pair, q in found.items() if pair is not None]))
+        table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
+        spread = stats.sd_interval(values=np.array([q.value for pair, q in qualities.items() if pair is not None]))
         table.append(row(attack=name, metric="q_sd", estimate=spread))
-        fair = _crossfit.quality(rules, [decisions[i] for i in which], readings[None][0].only(which), rng=rng)
+        fair = _crossfit.quality(rules, [decisions[i] for i in numbers], readings[None][0].only(numbers), rng=rng)
         table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
     for name, (score, _) in zip(names, scores.values(), strict=True):
         table += _separate(rules, name, score[:, rules.columns], fprs)
@@ -315,11 +315,11 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
     """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it; ``score`` float64 [models, columns
     of the game]."""
-    n, found = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
-    if isinstance(found, str):
-        return stats.empty(n=n, note=found)
-    reduced = crossed.combine([found.part], split=rules.split)
-    return found.told(crossed.estimates(crossed.read(reduced, share=_game.share(rules)), n=n)[0])
+    n, rate = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
+    if isinstance(rate, str):
+        return stats.empty(n=n, note=rate)
+    reduced = crossed.combine([rate.part], split=rules.split)
+    return rate.estimate(crossed.estimates(crossed.read(reduced, share=_game.share(rules)), n=n)[0])
 
 
 def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

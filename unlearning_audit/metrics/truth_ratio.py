@@ -48,32 +48,32 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    own, files = log_ratio(case.unlearned, perturbed, right), _text.compared_files(case)
-    other = None if files is None else log_ratio(case.answers(files).logits, perturbed, right)
+    audited, files = log_ratio(case.unlearned, perturbed, right), _text.compared_files(case)
+    retrained = None if files is None else log_ratio(case.answers(files).logits, perturbed, right)
     member = case.membership
     test = np.broadcast_to(case.data.part == 1, member.train.shape)
     roles = {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
     def read(models: np.ndarray) -> list[Row]:
         groups = {"split": member.split[models], "block": member.block[models]}
-        found = []
+        table = []
         for role, mask in roles.items():
-            weight = (mask[models] & ~np.isnan(own[models])).astype(np.float64)
+            weight = (mask[models] & ~np.isnan(audited[models])).astype(np.float64)
             if not weight.any(1).all():
                 continue
-            value = np.where(weight > 0, own[models], 0.0)
+            value = np.where(weight > 0, audited[models], 0.0)
             for name, of in (("truth_ratio", closeness(value)), ("truth_ratio_utility", true_better(value))):
                 part = crossed.per_model(value=of, weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0, 1))
-                found.append(row(metric=name, role=role, estimate=estimate))
-        if other is not None:
-            asked = member.forget[models] & ~np.isnan(own[models])
-            distance, quality = compared(own[models], other[models], asked, **groups)
-            found.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
-            found.append(row(metric="forget_quality", role="forget", estimate=quality))
-        return found
+                table.append(row(metric=name, role=role, estimate=estimate))
+        if retrained is not None:
+            weighed = member.forget[models] & ~np.isnan(audited[models])
+            distance, quality = compared(audited[models], retrained[models], weighed, **groups)
+            table.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
+            table.append(row(metric="forget_quality", role="forget", estimate=quality))
+        return table
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: A verdict rests on the mean of min(R, 1/R), which moves with every sample; forget quality is a p-value, and the
@@ -98,9 +98,9 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> n
         right = np.full((len(perturbed), 1), -1)
     first = np.where(right[:, :1] < 0, np.arange(len(right))[:, None], right[:, :1])
     wrong = views_logp(logits, perturbed)
-    told = ~np.isnan(wrong)
+    present = ~np.isnan(wrong)
     with np.errstate(invalid="ignore"):
-        mean = np.where(told, wrong, 0.0).sum(-1) / told.sum(-1)
+        mean = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
     return mean - views_logp(logits, first)[..., 0]
 
 
@@ -115,23 +115,24 @@ def true_better(value: np.ndarray) -> np.ndarray:
 
 
 def compared(
-    own: np.ndarray, other: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray, retrained: np.ndarray, weighed: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> tuple[Estimate, Estimate]:
     """The Kolmogorov–Smirnov distance, mean over models, and its p-value, geometric mean over models.
 
-    ``own`` and ``other`` float64 [models, samples], ``asked`` bool [models, samples]. Models of one split share what
-    they forget, so splits are what varies: the intervals are Student's over the means of splits; n counts samples.
+    ``audited`` and ``retrained`` float64 [models, samples], ``weighed`` bool [models, samples]. Models of one split
+    share what they forget, so splits are what varies: the intervals are Student's over the means of splits; n counts
+    samples.
     """
     from scipy.stats import ks_2samp
 
     distance, log_p = [], []
-    for mine, theirs, mask in zip(own, other, asked, strict=True):
+    for audited_values, retrained_values, mask in zip(audited, retrained, weighed, strict=True):
         if mask.any():
-            test = ks_2samp(mine[mask], theirs[mask])
+            test = ks_2samp(audited_values[mask], retrained_values[mask])
             distance.append(float(test.statistic))
             log_p.append(float(np.log(max(test.pvalue, 1e-300))))
-    samples = int(asked.any(0).sum())
-    if len(distance) < len(own):
+    samples = int(weighed.any(0).sum())
+    if len(distance) < len(audited):
         return (empty(n=samples, note="no perturbed answers in the forget set of some model"),) * 2
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     mean = [

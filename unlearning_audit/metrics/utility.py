@@ -37,20 +37,20 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
     test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
     test part it is that of what is kept. Raises ValueError for data without perturbed answers."""
-    found, groups = terms(case), case.membership[case.target]
+    parts, groups = terms(case), case.membership[case.target]
     target = np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[Row]:
-        some = models[target]
-        mean, n = averaged([(value[some], mask[some]) for value, mask in found])
+        selection = models[target]
+        mean, n = averaged([(value[selection], mask[selection]) for value, mask in parts])
         if mean is None:
             return []
-        whole = levels.of(mean, split=groups.split[some], block=groups.block[some], n=n, bounds=(0, 1))
+        whole = levels.of(mean, split=groups.split[selection], block=groups.block[selection], n=n, bounds=(0, 1))
         if (mean.value == 0).any():  # the harmonic mean has no slope there
             whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
         return [row(metric="model_utility", estimate=whole)]
 
-    return list(_text.each(case, read))
+    return list(_text.by_pair(case, read))
 
 
 #: What a model is worth without the forget set retrained models tell.
@@ -74,23 +74,23 @@ def terms(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
     logits, roles = case.unlearned[case.target], _text.roles(case, case.membership[case.target])
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
-    others = np.nansum(np.exp(views_logp(logits, wrong)), -1)
+    wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
-    said = _answers.overlap(case, case.generated_files)[..., 0]
-    share = np.where((wrong >= 0).any(1), p / (p + others), np.nan)
-    found = [(value, roles["retain"]) for value in (p, said, better)]
-    for one in sets(case.data):
-        found += [(value, roles["test"] & one) for value in (share, said, better)]
-    return [(value, mask & ~np.isnan(value)) for value, mask in found]
+    recall = _answers.overlap(case, case.generated_files)[..., 0]
+    share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
+    parts = [(value, roles["retain"]) for value in (p, recall, better)]
+    for subset in sets(case.data):
+        parts += [(value, roles["test"] & subset) for value in (share, recall, better)]
+    return [(value, mask & ~np.isnan(value)) for value, mask in parts]
 
 
-def averaged(found: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
+def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
     """The harmonic mean of `terms` for each model, and how many samples it reads; None where a model has a term with
     fewer than two samples."""
-    if not all((mask.sum(1) > 1).all() for _, mask in found):
+    if not all((mask.sum(1) > 1).all() for _, mask in terms):
         return None, 0
-    parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in found]
-    return harmonic(parts), int(np.any([mask for _, mask in found], axis=(0, 1)).sum())
+    parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]
+    return harmonic(parts), int(np.any([mask for _, mask in terms], axis=(0, 1)).sum())
 
 
 def sets(data: Data) -> list[np.ndarray]:

@@ -60,10 +60,10 @@ class Reading:
     raw: np.ndarray
     dof_models: int
 
-    def only(self, which: list[int]) -> "Reading":
+    def only(self, numbers: list[int]) -> "Reading":
         """The reading of some of the statistics, in the order given."""
-        pick = np.ix_(which, which)
-        return Reading(self.value[which], self.influence[which], self.models[pick], self.raw[pick], self.dof_models)
+        pick = np.ix_(numbers, numbers)
+        return Reading(self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick], self.dof_models)
 
     @property
     def covariance(self) -> np.ndarray:
@@ -114,11 +114,11 @@ def combine(statistics: Iterable[PerModel], *, split: np.ndarray) -> Crossed:
         imagined.append(average @ p.imagined)
         alone.append(average @ (p.influence**2).sum(axis=1))
         deviations.append(p.value - value[group] if within else value - value.mean())
-        own = p.influence - influence[group] if within else influence
-        noise.append((own**2).sum() / (dof if within else len(count)))
+        centred = p.influence - influence[group] if within else influence
+        noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)
     models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
-    arrays = (np.array(some) for some in (values, influences, imagined, alone))
+    arrays = (np.array(statistic) for statistic in (values, influences, imagined, alone))
     return Crossed(*arrays, models, np.array(noise), dof, count)
 
 
@@ -131,13 +131,13 @@ def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
-        kept = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
+        root = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
     scale = (share**2 / crossed.count).sum()
     raw = crossed.models * scale
     return Reading(
         crossed.value @ share,
         np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1),
-        raw * kept[:, None] * kept,
+        raw * root[:, None] * root,
         raw,
         crossed.dof,
     )

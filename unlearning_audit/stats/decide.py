@@ -60,11 +60,11 @@ class Distance:
 
 @dataclass(frozen=True)
 class Decision:
-    """The ``verdict`` on a method; ``shown``: which of its deciding distances speaks for it, the one that differs most
+    """The ``verdict`` on a method; ``number``: which of its deciding distances speaks for it, the one that differs most
     clearly or else the one that goes furthest beyond its margin; ``p_holm`` of that one; ``note`` in words."""
 
     verdict: str
-    shown: int
+    number: int
     p_holm: float
     note: str = ""
 
@@ -78,19 +78,19 @@ def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """
     p = np.asarray(p, dtype=np.float64)
     weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-    known = ~np.isnan(p)
-    some, share = p[known], weight[known]
-    if ((some < 0) | (some > 1)).any():
+    finite = ~np.isnan(p)
+    values, share = p[finite], weight[finite]
+    if ((values < 0) | (values > 1)).any():
         raise ValueError("p-values must lie in [0, 1]")
     if not (share > 0).all():
         raise ValueError("weights of p-values must be above 0")
-    order = np.argsort(some / share, kind="stable")
+    order = np.argsort(values / share, kind="stable")
     left = np.cumsum(share[order][::-1])[::-1]
-    steps = np.minimum(np.maximum.accumulate(left * some[order] / share[order]), 1.0)
-    adjusted, found = np.empty(len(some)), np.full(p.shape, np.nan)
+    steps = np.minimum(np.maximum.accumulate(left * values[order] / share[order]), 1.0)
+    adjusted, whole = np.empty(len(values)), np.full(p.shape, np.nan)
     adjusted[order] = steps
-    found[known] = adjusted
-    return found
+    whole[finite] = adjusted
+    return whole
 
 
 def family(*, p: np.ndarray, nothing: np.ndarray, retrained: np.ndarray, share: float = CONTROLS) -> np.ndarray:
@@ -101,15 +101,15 @@ def family(*, p: np.ndarray, nothing: np.ndarray, retrained: np.ndarray, share: 
     that is distinguishable says that the study is broken, which must not be said by chance. The others have the rest,
     by Holm; doing nothing half of it to begin with, for the first question is whether there was anything to forget.
     """
-    p, found = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
-    known = ~np.isnan(p)
-    sure, asked = known & retrained, known & ~retrained
+    p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
+    finite = ~np.isnan(p)
+    sure, ordinary = finite & retrained, finite & ~retrained
     rest = 1.0 - share * sure.any()
-    found[sure] = np.minimum(p[sure] * sure.sum() / share, 1.0)
-    first = nothing[asked]
+    corrected[sure] = np.minimum(p[sure] * sure.sum() / share, 1.0)
+    first = nothing[ordinary]
     weight = np.where(first, max((~first).sum(), 1) / max(first.sum(), 1), 1.0)
-    found[asked] = np.minimum(holm(p=p[asked], weight=weight) / rest, 1.0)
-    return found
+    corrected[ordinary] = np.minimum(holm(p=p[ordinary], weight=weight) / rest, 1.0)
+    return corrected
 
 
 def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
@@ -150,26 +150,26 @@ def classify(
     p = np.asarray(p_holm, dtype=np.float64)
     significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= alpha]
     widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
-    shown = significant[0] if significant else widest
+    speaking = significant[0] if significant else widest
     for gap in utility:
         if gap.least > gap.broken:
             return Decision(
-                BROKEN, shown, float(p[shown]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
+                BROKEN, speaking, float(p[speaking]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
             )
-    needed = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
-    unproven = [d.metric for d in (*needed, *utility) if not within(inner=d.inner, margin=d.margin)]
+    decisive = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
+    unproven = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)
         note = names and f"distinguishable by {names}, within the margin"
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
-        over = deciding[shown].far and deciding[shown].estimate.value < 0
-        other = [k for k in significant if (deciding[k].far and deciding[k].estimate.value < 0) != over]
-        names = ", ".join(deciding[k].metric for k in other)
+        over = deciding[speaking].far and deciding[speaking].estimate.value < 0
+        opposite = [k for k in significant if (deciding[k].far and deciding[k].estimate.value < 0) != over]
+        names = ", ".join(deciding[k].metric for k in opposite)
         return Decision(
             OVER_UNLEARNED if over else DISTINGUISHABLE,
-            shown,
-            float(p[shown]),
+            speaking,
+            float(p[speaking]),
             names and f"on the other side by {names}",
         )
     return Decision(INCONCLUSIVE, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")

@@ -47,26 +47,26 @@ class Gaps:
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> "Draws":
         """The same from draws of the J numbers over samples and over models."""
         samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
-        kept = self.spread.kept if self.of.models.dof else np.zeros(len(self.value))
-        variance = (_between(samples, self) ** 2).sum(axis=1) + kept**2 * (_between(models, self) ** 2).sum(axis=1)
+        signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
+        variance = (_between(samples, self) ** 2).sum(axis=1) + signal**2 * (_between(models, self) ** 2).sum(axis=1)
         with np.errstate(divide="ignore"):
             scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)
-        some, more = (root @ rng.standard_normal((len(root), draws)) for root in (samples, models))
-        return Draws(some, more, scale, kept * scale)
+        by_samples, more = (root @ rng.standard_normal((len(root), draws)) for root in (samples, models))
+        return Draws(by_samples, more, scale, signal * scale)
 
 
 @dataclass(frozen=True)
 class Deviations:
     """Draws of K differences, float64 [draws, K]."""
 
-    drawn: np.ndarray
+    values: np.ndarray
 
     def largest(self, family: np.ndarray) -> np.ndarray:
         """As `Draws.largest`."""
         up, down = family
         highest, lowest = (
-            self.drawn[:, up].max(axis=1, initial=-np.inf),
-            self.drawn[:, down].min(axis=1, initial=np.inf),
+            self.values[:, up].max(axis=1, initial=-np.inf),
+            self.values[:, down].min(axis=1, initial=np.inf),
         )
         return np.maximum(highest, -lowest)
 
@@ -87,15 +87,15 @@ class Draws:
         methods, draws = self.samples.shape
         largest = np.full(draws, -np.inf)
         for start in range(0, draws, AT_A_TIME):
-            some = slice(start, start + AT_A_TIME)
-            samples, models, end = self.samples[:, some], self.models[:, some], 0
+            block = slice(start, start + AT_A_TIME)
+            samples, models, end = self.samples[:, block], self.models[:, block], 0
             for method in range(methods - 1):
                 begin, end = end, end + methods - 1 - method
                 up, down = family[:, begin:end]
                 gap = (samples[method] - samples[method + 1 :]) * self.scale[begin:end, None]
                 gap += (models[method] - models[method + 1 :]) * self.scale_of_models[begin:end, None]
                 highest, lowest = gap[up].max(axis=0, initial=-np.inf), gap[down].min(axis=0, initial=np.inf)
-                largest[some] = np.maximum(largest[some], np.maximum(highest, -lowest))
+                largest[block] = np.maximum(largest[block], np.maximum(highest, -lowest))
         return largest
 
 
@@ -105,7 +105,7 @@ def between(distances: Distances) -> Gaps:
     parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
              for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
     layers = tuple(
-        (dof, *(np.concatenate([part.layers[k][what] for part in parts]) for what in (1, 2)))
+        (dof, *(np.concatenate([part.layers[k][part_number] for part in parts]) for part_number in (1, 2)))
         for k, (dof, *_) in enumerate(parts[0].layers)
     )
     sampled, dof = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sampled", "dof"))

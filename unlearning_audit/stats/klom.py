@@ -30,5 +30,5 @@ def divergence(
         count = np.stack([(bin_ == k).sum(axis=0) for k in range(bins)])
         share = np.maximum(count / len(x), least)
         shares.append(share / share.sum(axis=0))
-    own, other = shares
-    return (other * np.log(other / own)).sum(axis=0)
+    first, second = shares
+    return (second * np.log(second / first)).sum(axis=0)

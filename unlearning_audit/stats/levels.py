@@ -31,12 +31,12 @@ def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.n
     if not have.any():
         return empty(n=0, note="no model has two samples in this role")
     columns = rows[have].any(axis=0)
-    one = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
-    return of(one, split=split[have], block=block[have], n=int(columns.sum()))
+    statistic = per_model(value=value[np.ix_(have, columns)], weight=rows[np.ix_(have, columns)].astype(np.float64))
+    return of(statistic, split=split[have], block=block[have], n=int(columns.sum()))
 
 
 def of(
-    one: crossed.PerModel,
+    statistic: crossed.PerModel,
     *,
     split: np.ndarray,
     block: np.ndarray,
@@ -47,7 +47,7 @@ def of(
     """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
     ``n`` goes into the result."""
     _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    reduced = crossed.combine([one], split=group.ravel())
+    reduced = crossed.combine([statistic], split=group.ravel())
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])

@@ -18,10 +18,10 @@ def phi(*, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     if y.size and not 0 <= y.min() <= y.max() < classes:
         raise ValueError(f"phi needs labels in 0…{classes - 1}, the classes of the logits")
     label = np.broadcast_to(y, rest.shape[:-1])[..., None]
-    own = np.take_along_axis(rest, label, axis=-1)
+    label_logit = np.take_along_axis(rest, label, axis=-1)
     np.put_along_axis(rest, label, -np.inf, axis=-1)
     top = rest.max(axis=-1, keepdims=True)
     shift = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
-    return ((own - shift) - total)[..., 0]
+    return ((label_logit - shift) - total)[..., 0]

@@ -41,7 +41,7 @@ def guess(*, forgotten: np.ndarray, heldout: np.ndarray) -> np.ndarray:
     return (forgotten > heldout).astype(np.int8) - (forgotten < heldout)
 
 
-def counted(*, guesses: np.ndarray) -> Guesses:
+def count(*, guesses: np.ndarray) -> Guesses:
     """The count of one attack's ``guesses`` int8 [pairs], as `guess` gives them."""
     return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()))
 
@@ -57,32 +57,34 @@ def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
     return float(min(special.logsumexp(choose + special.xlogy(k, chance) + special.xlog1py(pairs - k, -chance)), 0.0))
 
 
-def p_value(*, found: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
+def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
     """p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
 
     With ε = δ = 0 that of retraining. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤ 1.
     """
     if not (epsilon >= 0 and 0 <= delta <= 1):
         raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
-    exponent = min(epsilon + log_tail(right=found.right, pairs=found.pairs), 0.0)
-    return float(min(found.attacks * (np.exp(exponent) + delta), 1.0))
+    exponent = min(epsilon + log_tail(right=guesses.right, pairs=guesses.pairs), 0.0)
+    return float(min(guesses.attacks * (np.exp(exponent) + delta), 1.0))
 
 
-def epsilon_request(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
+def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
     """Lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
 
     max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). Counts that were added over ``models`` with coins of their own need
     ε each, so their bound is divided by the number (δ = 0 only). The upper limit is inf: one run bounds from
     below. Raises ValueError unless 0 ≤ δ < α/attacks, and for δ > 0 with several models.
     """
-    if not 0 <= delta < alpha / found.attacks or (models > 1 and delta > 0):
-        raise ValueError(f"delta must lie below alpha/attacks = {alpha / found.attacks:g}, and be 0 for several models")
-    bound = np.log(alpha / found.attacks - delta) - log_tail(right=found.right, pairs=found.pairs)
+    if not 0 <= delta < alpha / guesses.attacks or (models > 1 and delta > 0):
+        raise ValueError(
+            f"delta must lie below alpha/attacks = {alpha / guesses.attacks:g}, and be 0 for several models"
+        )
+    bound = np.log(alpha / guesses.attacks - delta) - log_tail(right=guesses.right, pairs=guesses.pairs)
     bound = max(float(bound) / models, 0.0)
-    return Estimate(bound, bound, np.inf, found.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+    return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
 
 
-def epsilon_replace(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
     """Lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other; 0 if nothing
     is shown.
 
@@ -91,37 +93,37 @@ def epsilon_replace(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA)
     f(W) + 2·r·δ·max_i (f(W − i) − f(W))/i with f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v] (Steinke, Nasr and Jagielski 2023,
     theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
     """
-    if not 0 <= found.right <= found.pairs:
-        raise ValueError(f"{found.right} right guesses of {found.pairs} pairs are impossible")
+    if not 0 <= guesses.right <= guesses.pairs:
+        raise ValueError(f"{guesses.right} right guesses of {guesses.pairs} pairs are impossible")
     if not 0 <= delta <= 1:
         raise ValueError(f"delta must lie between 0 and 1, not {delta}")
-    level, low = alpha / found.attacks, 0.0
-    if found.right and not delta:
-        low = special.betaincinv(found.right, found.pairs - found.right + 1, level)
-    elif found.right and _likely(found, 0.5, delta) <= level:
+    level, low = alpha / guesses.attacks, 0.0
+    if guesses.right and not delta:
+        low = special.betaincinv(guesses.right, guesses.pairs - guesses.right + 1, level)
+    elif guesses.right and _likely(guesses, 0.5, delta) <= level:
         low, high = 0.5, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if _likely(found, middle, delta) <= level else (low, middle)
+            low, high = (middle, high) if _likely(guesses, middle, delta) <= level else (low, middle)
     bound = max(float(special.logit(low)), 0.0)
-    return Estimate(bound, bound, np.inf, found.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+    return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
 
 
-def _likely(found: Guesses, chance: float, delta: float) -> float:
+def _likely(guesses: Guesses, chance: float, delta: float) -> float:
     """At most how likely so many right guesses are under (ε, δ), with ``chance`` = e^ε/(1 + e^ε)."""
-    step = np.arange(1, found.right + 1)
-    tail = special.bdtrc(found.right - 1.0, found.pairs, chance)
-    less = np.where(step < found.right, special.bdtrc(found.right - step - 1.0, found.pairs, chance), 1.0)
-    return float(tail + 2 * found.pairs * delta * ((less - tail) / step).max())
+    step = np.arange(1, guesses.right + 1)
+    tail = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)
+    less = np.where(step < guesses.right, special.bdtrc(guesses.right - step - 1.0, guesses.pairs, chance), 1.0)
+    return float(tail + 2 * guesses.pairs * delta * ((less - tail) / step).max())
 
 
-def epsilon_record(*, found: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
     """Lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, as budgets of DP-SGD are.
 
     ln((1 + e^ε)/2) of `epsilon_replace`: of two outputs' distributions that both lie within e^ε of a third, the smaller
     one holds e^−ε of all, so that no more than 1 − e^−ε/2 of guesses can be right. Errors as there.
     """
-    both = epsilon_replace(found=found, delta=delta, alpha=alpha)
+    both = epsilon_replace(guesses=guesses, delta=delta, alpha=alpha)
     bound = float(np.logaddexp(0.0, both.value) - np.log(2))
     return replace(both, value=bound, low=bound)
 
@@ -136,23 +138,23 @@ def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: flo
     return float(special.betaincinv(least, pairs - least + 1, power))
 
 
-def e_value(*, found: Guesses) -> float:
+def e_value(*, guesses: Guesses) -> float:
     """Evidence against retraining that may be multiplied over independent audits: of mean ≤ 1 where nothing is left.
 
     The likelihood ratio of shares between ½ and 1, all alike, against ½; over ``attacks`` their mean at least. At or
     above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021).
     """
-    right, wrong = found.right, found.pairs - found.right
+    right, wrong = guesses.right, guesses.pairs - guesses.right
     tail = special.betaincc(right + 1.0, wrong + 1.0, 0.5)
-    log = special.betaln(right + 1.0, wrong + 1.0) + np.log(max(tail, 1e-300)) + (found.pairs + 1) * np.log(2)
-    return float(np.exp(log) / found.attacks)
+    log = special.betaln(right + 1.0, wrong + 1.0) + np.log(max(tail, 1e-300)) + (guesses.pairs + 1) * np.log(2)
+    return float(np.exp(log) / guesses.attacks)
 
 
-def right_share(*, found: Guesses, level: float = LEVEL) -> Estimate:
+def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
     """Share of right guesses with its exact interval (½: no trace); over several attacks that of Bonferroni."""
-    if not found.pairs:
+    if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
-    return stats.clopper_pearson(successes=found.right, n=found.pairs, level=1 - (1 - level) / found.attacks)
+    return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)
 
 
 def best_of(*, guesses: np.ndarray, two_sided: bool = False) -> tuple[int, Guesses]:
@@ -162,11 +164,11 @@ def best_of(*, guesses: np.ndarray, two_sided: bool = False) -> tuple[int, Guess
     p-values. ``two_sided``: each attack may also be turned round (forgotten samples look less
     familiar) and counts as two; the number of attack k turned round is ~k.
     """
-    own = [counted(guesses=one) for one in guesses]
-    every = own + [Guesses(one.pairs - one.right, one.pairs) for one in own] * two_sided
-    best = int(np.argmin([log_tail(right=one.right, pairs=one.pairs) for one in every]))
-    name = best if best < len(own) else ~(best - len(own))
-    return name, replace(every[best], attacks=len(every))
+    counts = [count(guesses=row) for row in guesses]
+    candidates = counts + [Guesses(row.pairs - row.right, row.pairs) for row in counts] * two_sided
+    best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in candidates]))
+    name = best if best < len(counts) else ~(best - len(counts))
+    return name, replace(candidates[best], attacks=len(candidates))
 
 
 def chosen_on_half(*, guesses: np.ndarray, rng: np.random.Generator, two_sided: bool = True) -> tuple[int, Guesses]:
@@ -179,9 +181,9 @@ def chosen_on_half(*, guesses: np.ndarray, rng: np.random.Generator, two_sided: 
     if pairs < 2:
         raise ValueError("an attack chosen on half of the pairs needs two of them")
     learn = _half(pairs, rng)
-    chosen, _ = best_of(guesses=guesses[:, learn], two_sided=two_sided)
-    rest = guesses[chosen if chosen >= 0 else ~chosen, ~learn]
-    return chosen, counted(guesses=rest if chosen >= 0 else -rest)
+    number, _ = best_of(guesses=guesses[:, learn], two_sided=two_sided)
+    rest = guesses[number if number >= 0 else ~number, ~learn]
+    return number, count(guesses=rest if number >= 0 else -rest)
 
 
 def likelihood_ratio(*, forgotten: np.ndarray, heldout: np.ndarray, rng: np.random.Generator) -> Guesses:
@@ -208,18 +210,18 @@ def likelihood_ratio(*, forgotten: np.ndarray, heldout: np.ndarray, rng: np.rand
         return (logs[0] - logs[1]).sum(axis=0)
 
     tested = ~learn
-    return counted(guesses=guess(forgotten=ratio(forgotten[:, tested]), heldout=ratio(heldout[:, tested])))
+    return count(guesses=guess(forgotten=ratio(forgotten[:, tested]), heldout=ratio(heldout[:, tested])))
 
 
-def pooled(*, found: list[Guesses]) -> Guesses:
+def pooled(*, counts: list[Guesses]) -> Guesses:
     """Counts of several models added, for models whose coins were drawn independently.
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before they are
     guessed by. Raises ValueError where a count was corrected for several attacks.
     """
-    if not found or any(one.attacks != 1 for one in found):
+    if not counts or any(guesses.attacks != 1 for guesses in counts):
         raise ValueError("counts add up for one attack that is the same on all models")
-    return Guesses(sum(one.right for one in found), sum(one.pairs for one in found))
+    return Guesses(sum(guesses.right for guesses in counts), sum(guesses.pairs for guesses in counts))
 
 
 def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:

@@ -76,7 +76,7 @@ class Spread:
         return square
 
     @property
-    def kept(self) -> np.ndarray:
+    def signal(self) -> np.ndarray:
         """The share of a standard deviation between models that is no noise of samples, float64 [K]."""
         _, between, shared = self.layers[0]
         noise = np.maximum(self.sampled - shared, 0.0)
@@ -173,7 +173,7 @@ class Distances:
         """
         total = self.influence @ self.influence.T
         if self.models.dof:
-            total = total + self.models.between * np.outer(*[self.spread.kept] * 2)
+            total = total + self.models.between * np.outer(*[self.spread.signal] * 2)
         scale = np.sqrt(np.diag(total))
         correlation = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
         np.fill_diagonal(correlation, 1.0)
@@ -215,14 +215,14 @@ def distances(
     share = (1 / (len(splits) * splits))[of_unit]
     if imagined is not None:
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
-        some = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
-        some = crossed.averaged(some, moved, alone=alone)
-        moved = np.concatenate([moved, some.reshape(len(value), -1)], axis=1)
+        imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
+        imaginary = crossed.averaged(imaginary, moved, alone=alone)
+        moved = np.concatenate([moved, imaginary.reshape(len(value), -1)], axis=1)
     sampled, met = moved @ moved.T, (influence != 0).any(axis=(0, 1))
     if (repeats > 1).any():
         scale = (share**2 / repeats).sum() / (repeats - 1).sum()
-        off, own = value - by_split[0][:, group], influence - by_split[1][:, group]
-        noise = products(own) * scale
+        off, centred = value - by_split[0][:, group], influence - by_split[1][:, group]
+        noise = products(centred) * scale
         models = Layer(off @ off.T * scale, sampled - noise, int((repeats - 1).sum()))
     else:
         models = independent(*by_split, sampled)

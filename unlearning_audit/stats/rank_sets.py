@@ -27,11 +27,11 @@ def rank_sets(
     if methods < 2:
         raise ValueError("ranks need two methods at least")
     pairs = gaps.between(distances)
-    drawn = pairs.draw(rng=rng, draws=draws)
+    deviations = pairs.draw(rng=rng, draws=draws)
     left = np.ones((2, len(pairs.value)), dtype=bool)
     while left.any():
         bonferroni = -stats.normal_quantile((1 - level) / left.sum())
-        critical = min(np.quantile(drawn.largest(left), level), bonferroni)
+        critical = min(np.quantile(deviations.largest(left), level), bonferroni)
         larger = left & pairs.beyond(critical, units=units)
         if not larger.any():
             break

@@ -54,5 +54,5 @@ def _mean(hits: list[np.ndarray], rows, split, block, *, low: float) -> stats.Es
     reduced = crossed.combine([part], split=group.ravel())
     reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
     missing = "" if have.all() else f"{int((~have).sum())} of {len(have)} models have no samples in this role"
-    (found,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
-    return found
+    (estimate,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
+    return estimate

@@ -73,14 +73,14 @@ def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats
     return crossed.estimates(reading, n=n)
 
 
-def balanced_accuracy(said: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
+def balanced_accuracy(decision: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
     """½(TPR + TNR) of each model; on equal sides the share of right answers.
 
-    ``said`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
+    ``decision`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
     """
     advantage = crossed.difference(
-        crossed.per_model(value=said.astype(np.float64), weight=positive),
-        crossed.per_model(value=said.astype(np.float64), weight=negative),
+        crossed.per_model(value=decision.astype(np.float64), weight=positive),
+        crossed.per_model(value=decision.astype(np.float64), weight=negative),
     )
     return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
@@ -90,8 +90,8 @@ def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, f
 
     Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
     """
-    found = tpr_at(score, positive, negative, fpr=fpr)
-    return stats.empty(n=n, note=found) if isinstance(found, str) else found.told(over_models([found.part], n=n)[0])
+    rate = tpr_at(score, positive, negative, fpr=fpr)
+    return stats.empty(n=n, note=rate) if isinstance(rate, str) else rate.estimate(over_models([rate.part], n=n)[0])
 
 
 #: From here on a note says how much too high a TPR reads.
@@ -106,7 +106,7 @@ class Tpr:
     optimism: float
     note: str
 
-    def told(self, mean: stats.Estimate) -> stats.Estimate:
+    def estimate(self, mean: stats.Estimate) -> stats.Estimate:
         """The ``mean`` of the part with the note, its lower limit less the optimism."""
         note = "; ".join(filter(None, (mean.note, self.note)))
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
@@ -124,17 +124,17 @@ def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr
     if not stats.unresolved(negatives=fewest, fpr=fpr):
         part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
         return Tpr(part, float(optimism.mean()), _high(optimism.mean(), fewest))
-    every = float(separation.effective_count(negative.ravel()))
-    if reason := stats.unresolved(negatives=every, fpr=fpr):
+    total = float(separation.effective_count(negative.ravel()))
+    if reason := stats.unresolved(negatives=total, fpr=fpr):
         return reason
     models = len(score)
     whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
     influence = models * whole.influence.reshape(score.shape)
     imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
-    own = influence.sum(axis=1)
-    part = crossed.PerModel(whole.value + own - own.mean(), influence, imagined)
+    shift = influence.sum(axis=1)
+    part = crossed.PerModel(whole.value + shift - shift.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
-    return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, every)))))
+    return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, total)))))
 
 
 def _high(optimism: float, negatives: float) -> str:

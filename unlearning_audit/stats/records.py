@@ -10,10 +10,10 @@ def conformal(*, score: np.ndarray, heldout: np.ndarray) -> np.ndarray:
     and held-out records are a fair draw, whatever the scores are. Raises ValueError for scores that are NaN and without
     held-out ones. Source: Vovk, Gammerman and Shafer 2005.
     """
-    own, other = np.asarray(score, dtype=np.float64), np.sort(np.asarray(heldout, dtype=np.float64))
-    if not len(other) or np.isnan(own).any() or np.isnan(other).any():
+    values, unseen = np.asarray(score, dtype=np.float64), np.sort(np.asarray(heldout, dtype=np.float64))
+    if not len(unseen) or np.isnan(values).any() or np.isnan(unseen).any():
         raise ValueError("p-values of records need held-out scores, and none that is NaN")
-    return (1 + len(other) - np.searchsorted(other, own, "left")) / (1 + len(other))
+    return (1 + len(unseen) - np.searchsorted(unseen, values, "left")) / (1 + len(unseen))
 
 
 def discoveries(*, p: np.ndarray, rate: float = 0.1) -> np.ndarray:
@@ -37,8 +37,8 @@ def simes(*, p: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     groups, sorted, and float64 [groups].
     """
     names = np.unique(group)
-    found = np.empty(len(names))
+    combined = np.empty(len(names))
     for at, name in enumerate(names):
-        own = np.sort(np.asarray(p, dtype=np.float64)[np.asarray(group) == name])
-        found[at] = min((len(own) * own / (1 + np.arange(len(own)))).min(), 1.0)
-    return names, found
+        ordered = np.sort(np.asarray(p, dtype=np.float64)[np.asarray(group) == name])
+        combined[at] = min((len(ordered) * ordered / (1 + np.arange(len(ordered)))).min(), 1.0)
+    return names, combined

@@ -47,26 +47,26 @@ def components(*, distances: Distances) -> list[Components]:
     sampled = distances.sampled
     between_models, under_models = distances.models.variances
     between_units, under_units = distances.units.variances
-    known = np.maximum(sampled - under_units, 0.0) if distances.units.dof else np.zeros(len(sampled))
+    chance = np.maximum(sampled - under_units, 0.0) if distances.units.dof else np.zeros(len(sampled))
     noise = np.zeros(len(sampled))
     if design.models > 1:
         noise = np.maximum(sampled - under_models, 0.0)
     model = np.maximum(between_models - noise, 0.0) if design.models > 1 else np.zeros(len(sampled))
-    pair = np.maximum(between_units - known - model, 0.0) if distances.units.dof else np.zeros(len(sampled))
-    crossed = np.maximum(known - noise, 0.0)
+    pair = np.maximum(between_units - chance - model, 0.0) if distances.units.dof else np.zeros(len(sampled))
+    crossed = np.maximum(chance - noise, 0.0)
     sample = np.maximum(sampled - crossed - noise, 0.0)
     events = np.minimum(stats.squares_dof(distances.influence), 1e9)
     return [
-        Components(*map(float, some), design, float(dof))
-        for *some, dof in zip(
+        Components(*map(float, parts), design, float(dof))
+        for *parts, dof in zip(
             pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events, strict=True
         )
     ]
 
 
-def planned(design: Design, *, what: str, times: float) -> Design:
-    """A design with ``times`` as many ``what`` (of ``WHAT``), rounded to whole ones."""
-    field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[what]
+def planned(design: Design, *, dimension: str, times: float) -> Design:
+    """A design with ``times`` as many ``dimension`` (of ``WHAT``), rounded to whole ones."""
+    field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
 
 
@@ -146,23 +146,23 @@ def decides(
 def least(
     *,
     of: Components,
-    what: str,
+    dimension: str,
     distance: float,
     margin: tuple[float, float],
     level: float = LEVEL,
     power: float = POWER,
 ) -> tuple[int, str] | None:
-    """The least number of ``what`` ("pairs", "models", "samples") that would decide, all else as it is, and how.
+    """The least number of ``dimension`` ("pairs", "models", "samples") that would decide, all else as it is, and how.
 
     ``distance``, what is taken for the truth: the estimate of an inconclusive method. None where not even ``MOST``
     times today's number would, as when other sources of error or the distance itself stand in the way.
     """
-    today = {PAIRS: of.design.units, MODELS: of.design.models, SAMPLES: of.design.samples}[what]
+    today = {PAIRS: of.design.units, MODELS: of.design.models, SAMPLES: of.design.samples}[dimension]
     if not today:
         return None
 
     def how(count: int) -> str:
-        design = planned(of.design, what=what, times=count / today)
+        design = planned(of.design, dimension=dimension, times=count / today)
         return decides(of=of, design=design, distance=distance, margin=margin, level=level, power=power)
 
     low = high = round(today)

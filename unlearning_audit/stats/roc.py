@@ -16,10 +16,10 @@ def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | 
     value = np.empty(len(score))
     for side in (positive, ~positive):
         order = np.argsort(score[~side])
-        other = score[~side][order]
+        opposite = score[~side][order]
         cumulative = np.append(0.0, np.cumsum(weight[~side][order]))
-        below = cumulative[np.searchsorted(other, score[side], "left")]
-        up_to = cumulative[np.searchsorted(other, score[side], "right")]
+        below = cumulative[np.searchsorted(opposite, score[side], "left")]
+        up_to = cumulative[np.searchsorted(opposite, score[side], "right")]
         value[side] = (below + up_to) / (2 * cumulative[-1])
     value[~positive] = 1 - value[~positive]
     return value

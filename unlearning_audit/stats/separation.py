@@ -38,13 +38,13 @@ def tpr_at_fpr(
     """
     accepted, slope, optimism = np.zeros(score.shape), np.zeros(len(score)), np.zeros(len(score))
     for m in range(len(score)):
-        counted = negative[m] > 0
-        weights = negative[m, counted]
+        rows = negative[m] > 0
+        weights = negative[m, rows]
         n = effective_count(weights)
         spread = np.sqrt(fpr * (1 - fpr) / n)
         low, high = max(fpr - spread, 0.0), fpr + spread
         cut = {
-            level: stats.cut_at_fpr(negative_score=score[m, counted], weight=weights, fpr=level)
+            level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
             for level in (low, fpr, high)
         }
         rise = positive[m] @ (score[m] > cut[high]) - positive[m] @ (score[m] > cut[low])

@@ -28,8 +28,8 @@ def adjusted(*, p: np.ndarray, largest: np.ndarray) -> np.ndarray:
     Bonferroni's, which is also what is left where there are too few draws. Source: Westfall and Young 1993, single
     step.
     """
-    own = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
-    beyond = len(largest) - np.searchsorted(np.sort(largest), own, "left")
+    deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
+    beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")
     return np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
 
 
@@ -66,15 +66,15 @@ def together(
     ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
     """
     null, count = chance or distances, len(distances.value)
-    p, each, under = null.p_values(), level, level
+    p, single, under = null.p_values(), level, level
     if count > 1:
         largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
-        each = under = level_of_each(largest=largest, count=count, level=level)
+        single = under = level_of_each(largest=largest, count=count, level=level)
         if chance:
             largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
             under = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)
-    half, alone = distances.half_widths(level=each), null.half_widths(level=under, units=False)
-    own = distances.half_widths(level=2 * level - 1)
-    inner = float((distances.value - own).min()), float((distances.value + own).max())
+    half, alone = distances.half_widths(level=single), null.half_widths(level=under, units=False)
+    inner_half = distances.half_widths(level=2 * level - 1)
+    inner = float((distances.value - inner_half).min()), float((distances.value + inner_half).max())
     return Together(half, alone, p, inner)

@@ -25,17 +25,17 @@ def advantage(
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
         raise ValueError("scores of forgotten or held-out samples are NaN")
     above, spread = np.zeros(score.shape), np.empty((len(score), 1))
-    for model, (own, side) in enumerate(zip(score, heldout > 0, strict=True)):
+    for model, (values, side) in enumerate(zip(score, heldout > 0, strict=True)):
         count = int(side.sum())
         rank = share * (count + 1)
-        order = np.sort(own[side])
-        left, right = (np.searchsorted(order, own, side=end) for end in ("left", "right"))
+        order = np.sort(values[side])
+        left, right = (np.searchsorted(order, values, side=end) for end in ("left", "right"))
         higher, equal = count - right, right - left
         low = int(rank)
         part = rank - low
         exceeded = [np.clip((place - higher) / (equal + 1), 0.0, 1.0) for place in (low, low + 1)]
         above[model] = (1 - part) * exceeded[0] + part * exceeded[1]
         spread[model] = np.sqrt(share * (1 - share) / count)
-    found = crossed.per_model(value=above, weight=forget)
-    imagined = np.concatenate([found.imagined, spread], axis=1)
-    return crossed.PerModel(found.value - share, found.influence, imagined)
+    share_above = crossed.per_model(value=above, weight=forget)
+    imagined = np.concatenate([share_above.imagined, spread], axis=1)
+    return crossed.PerModel(share_above.value - share, share_above.influence, imagined)

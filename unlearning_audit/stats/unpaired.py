@@ -31,7 +31,7 @@ class Models:
         return set(zip(self.unit.tolist(), self.split.tolist(), strict=True))
 
 
-def differences(*, own: Models, other: Models) -> tuple[Distances, Distances]:
+def differences(*, audited: Models, reference: Models) -> tuple[Distances, Distances]:
     """own − other of K numbers: with the errors that both sides show, and with those if both are of one kind.
 
     The first has variance S_own/m + S_other/n in each place, each side's from its own models, with the smaller of both
@@ -40,30 +40,32 @@ def differences(*, own: Models, other: Models) -> tuple[Distances, Distances]:
     differ by their own spread in the first. Where no side has repeats, nothing is known of how models vary and ``dof``
     is 0. Raises ValueError for sides that do not hold the same numbers of the same samples.
     """
-    if own.value.shape[0] != other.value.shape[0] or own.influence.shape[2] != other.influence.shape[2]:
+    if audited.value.shape[0] != reference.value.shape[0] or audited.influence.shape[2] != reference.influence.shape[2]:
         raise ValueError("both sides must hold the same numbers of the same samples")
-    shared = own.places == other.places
-    places = sorted(own.places) if shared else [(0, 0)]
-    group = [_placed(side, places, shared) for side in (own, other)]
+    shared = audited.places == reference.places
+    places = sorted(audited.places) if shared else [(0, 0)]
+    group = [_placed(side, places, shared) for side in (audited, reference)]
     units = np.array([unit for unit, _ in places])
     _, unit = np.unique(units, return_inverse=True)
     splits = np.bincount(unit)
     share = (1 / (len(splits) * splits))[unit]
-    counts = [np.bincount(some, minlength=len(places)) for some in group]
-    means = [_means(side, some, len(places)) for side, some in zip((own, other), group, strict=True)]
+    counts = [np.bincount(number, minlength=len(places)) for number in group]
+    means = [_means(side, number, len(places)) for side, number in zip((audited, reference), group, strict=True)]
     value, influence, imagined = (a - b for a, b in zip(*means, strict=True))
-    moved = _moved(influence, imagined, share, own=(own, group[0], counts[0]), other=(other, group[1], counts[1]))
-    spread = [_spread(side, some, len(places)) for side, some in zip((own, other), group, strict=True)]
+    moved = _moved(
+        influence, imagined, share, own=(audited, group[0], counts[0]), other=(reference, group[1], counts[1])
+    )
+    spread = [_spread(side, number, len(places)) for side, number in zip((audited, reference), group, strict=True)]
     sampled = moved @ moved.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]
     between = independent(value @ join.T, join @ influence, sampled)
-    design = Design(len(splits), float(splits.mean()), float(counts[0].mean()), _met(own, other))
+    design = Design(len(splits), float(splits.mean()), float(counts[0].mean()), _met(audited, reference))
     scale = [float((share**2 / count).sum()) for count in counts]
     parts = value @ share, moved
     layers = _layers(spread, scale, sampled)
-    shown = Distances(*parts, models=layers[0], units=between, design=design)
+    separate = Distances(*parts, models=layers[0], units=between, design=design)
     nothing = Layer(np.zeros_like(sampled), np.zeros_like(sampled), 0)
-    return shown, Distances(*parts, models=layers[1], units=nothing, design=design)
+    return separate, Distances(*parts, models=layers[1], units=nothing, design=design)
 
 
 def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.ndarray:
@@ -86,8 +88,8 @@ def _moved(influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sid
     alone = np.zeros(len(moved))
     for side, group, count in sides.values():
         alone = alone + (side.influence**2).sum(axis=2) @ (share**2 / count**2)[group]
-    some = crossed.averaged(share[:, None] * imagined, moved, alone=alone)
-    return np.concatenate([moved, some.reshape(len(moved), -1)], axis=1)
+    imaginary = crossed.averaged(share[:, None] * imagined, moved, alone=alone)
+    return np.concatenate([moved, imaginary.reshape(len(moved), -1)], axis=1)
 
 
 def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray, int]:
@@ -98,21 +100,21 @@ def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, n
         nothing = np.zeros((len(side.value),) * 2)
         return nothing, nothing, 0
     value, influence, _ = _means(side, group, places)
-    off, own = side.value - value[:, group], side.influence - influence[:, group]
-    return off @ off.T / dof, products(own) / dof, dof
+    off, centred = side.value - value[:, group], side.influence - influence[:, group]
+    return off @ off.T / dof, products(centred) / dof, dof
 
 
 def _layers(spread: list, scale: list[float], sampled: np.ndarray) -> tuple[Layer, Layer]:
     """The layers of models as both sides show them, and if both are of one kind."""
-    own, other = ([*spread[0]], [*spread[1]])
-    if not own[2] and not other[2]:
+    audited, reference = ([*spread[0]], [*spread[1]])
+    if not audited[2] and not reference[2]:
         nothing = Layer(np.zeros_like(sampled), sampled, 0)
         return nothing, nothing
-    first, second = own if own[2] else other, other if other[2] else own
+    first, second = audited if audited[2] else reference, reference if reference[2] else audited
     noise = first[1] * scale[0] + second[1] * scale[1]
     wide = Layer(first[0] * scale[0] + second[0] * scale[1], sampled - noise, min(first[2], second[2]))
     return wide, Layer(second[0] * sum(scale), np.zeros_like(sampled), second[2])
 
 
-def _met(own: Models, other: Models) -> int:
-    return int(((own.influence != 0).any(axis=(0, 1)) | (other.influence != 0).any(axis=(0, 1))).sum())
+def _met(audited: Models, reference: Models) -> int:
+    return int(((audited.influence != 0).any(axis=(0, 1)) | (reference.influence != 0).any(axis=(0, 1))).sum())
