@@ -198,15 +198,13 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
         matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
         numbers = _read(*map(list, zip(*own, *other, strict=True))).of(matrix)
     else:
-        both = [[(getattr(side, part), w[None]) for (side, _), w in zip(sides, near, strict=True)] for part in _PARTS]
-        numbers = unpaired.differences(**{
-            part: _models(*map(list, zip(*some, strict=True))) for part, some in zip(_PARTS, both, strict=True)
-        })[0]  # fmt: skip
+        matrices = [weights[None] for weights in near]
+        numbers, _ = unpaired.differences(
+            audited=_models([side.own for side, _ in sides], matrices),
+            reference=_models([side.other for side, _ in sides], matrices),
+        )
     signs = np.array([weights.sum() for _, weights in sides])
     return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
-
-
-_PARTS = ("own", "other")
 
 
 def every(side: Side) -> Distances:
