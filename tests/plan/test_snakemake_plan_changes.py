@@ -1,6 +1,5 @@
 """Snakemake's plan is the same with our changes as without them, and each of them does what it says."""
 
-import copy
 import json
 import subprocess
 import sys
@@ -11,14 +10,12 @@ import yaml
 from plan_cases import BASE
 from snakemake.api import SnakemakeApi  # noqa: F401 (other modules of Snakemake cannot be imported first)
 from snakemake.dag import ScriptProcessor
-from snakemake.iocontainers import AttributeGuard, Namedlist
 from snakemake.jobs import Job
 from snakemake.settings.enums import Quietness
 from unlearning_audit.plugins import source
 from unlearning_audit.workflow import snakemake_plan_changes
 
-#: Plans a study and prints its graph: every job with all that it is given and the files that it reads of others, and
-#: how many of its edges are kept once, and how many objects stand for how many files that scores and metrics read.
+#: Plans a study and prints its graph: every job with all that it is given and the files that it reads of others.
 DRIVER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -42,10 +39,7 @@ jobs = {name(job): [list(map(str, job.input)), {k: str(v) for k, v in job.input.
                     {k: str(v) for k, v in job.params.items()}, str(job.conda_env_spec and job.conda_env_spec.file),
                     {k: str(v) for k, v in job.resources.items()},
                     [sorted(file.flags) for file in (*job.input, *job.output)]] for job in dag.jobs}
-one = sum(dag.depending[of][job] is files for job, some in dag.dependencies.items() for of, files in some.items())
-inputs = [(job.rule.name, file) for job in dag.jobs for file in job.input if job.rule.name in ("attack", "metrics")]
-shared = [len({id(file) for _, file in inputs}), len({(rule, str(file)) for rule, file in inputs}), len(inputs)]
-print(json.dumps([jobs, edges, back, one, *shared]))
+print(json.dumps([jobs, edges, back]))
 """
 
 
@@ -71,13 +65,6 @@ def test_the_plan_is_the_same(graphs, part):
     changed, plain = (one[part] for one in graphs)
     assert changed
     assert changed == plain
-
-
-def test_what_jobs_share_is_kept_once(graphs):
-    (_, edges, _, one, objects, files, inputs), (*_, plain, plain_objects, _, _) = graphs
-    assert one == sum(map(len, edges.values()))
-    assert objects == files < inputs
-    assert (plain, plain_objects) == (0, inputs)
 
 
 @pytest.mark.parametrize(
@@ -129,16 +116,3 @@ def test_an_environment_is_named_without_parameters_unless_a_function_chooses_it
         one = One()
         assert [Job.conda_env_spec.fget(one) for _ in range(2)] == ["an environment"] * 2
     assert asked == ([({"node": "a"}, ["settings"], ["data.npz"])] if callable(chosen) else [({"node": "a"},)]) * 2
-
-
-def test_lists_of_files_share_the_guards_of_their_names_and_can_be_copied(monkeypatch):
-    monkeypatch.setattr(AttributeGuard, "__new__", AttributeGuard.__new__)
-    snakemake_plan_changes.guard_names_once()
-    one, other = Namedlist(fromdict={"a": "x"}), Namedlist(["y"])
-    assert one.sort is other.sort
-    assert one.sort is not one.index
-    copied = copy.deepcopy(one)
-    assert (list(copied), copied.a) == (["x"], "x")
-    for name in ("sort", "index"):
-        with pytest.raises(AttributeError, match=rf"^{name}\(\) cannot be used"):
-            getattr(copied, name)()

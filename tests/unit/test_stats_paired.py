@@ -153,7 +153,8 @@ def test_parts_of_the_swap_test_are_read_alike():
     parts = [separation.auc(score=score, **sides) for score in scores]
     _, split = np.unique(np.stack([game["block"], game["split"]]), axis=1, return_inverse=True)
     whole = crossed.read(crossed.combine(parts, split=split), share=np.full(8, 1 / 8))
-    found = paired.of_statistics(statistics=parts, unit=game["block"], split=game["split"])
+    fields = {name: np.stack([getattr(part, name) for part in parts]) for name in vars(parts[0])}
+    found = paired.distances(**fields, unit=game["block"], split=game["split"])
     np.testing.assert_allclose(found.value, whole.value)
     np.testing.assert_allclose(found.sampled, (whole.influence**2).sum(axis=1))
     np.testing.assert_allclose(found.models.between, whole.raw)

@@ -46,9 +46,3 @@ def test_three_per_cent_that_are_remembered_are_listed():
     score[:36] += 12  # of 1,200
     listed = records.discoveries(p=records.conformal(score=score[:1200], heldout=score[1200:]))
     assert listed[:36].all()
-
-
-def test_groups_by_hand():
-    names, p = records.simes(p=np.array([0.01, 0.5, 0.04, 0.03]), group=np.array(["b", "b", "a", "a"]))
-    assert names.tolist() == ["a", "b"]
-    np.testing.assert_allclose(p, [0.04, 0.02])

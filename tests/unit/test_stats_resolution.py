@@ -118,34 +118,23 @@ def test_half_width_of_many_pairs_is_normal():
     np.testing.assert_allclose(resolution.half_width(of=of, design=large), 1.96 * 0.2 / np.sqrt(100_000), rtol=1e-3)
 
 
-def test_least_number_by_the_closed_form_of_a_large_sample():
+def test_samples_alone_decide_from_the_number_of_the_closed_form_on():
     """Samples alone: told from n = σ²(z + z')²/d² on."""
     of, distance = only(sample=0.36), 0.05
-    found = resolution.least(of=of, dimension="samples", distance=distance, margin=(-0.01, 0.01))
-    z = 1.959964 + 0.841621
-    assert found == (int(np.ceil(0.36 * z**2 / distance**2)), "distinguishable")
+    count = int(np.ceil(0.36 * (1.959964 + 0.841621) ** 2 / distance**2))
+    how = [resolution.decides(of=of, design=replace(of.design, samples=n), distance=distance, margin=(-0.01, 0.01))
+           for n in (count - 1, count)]  # fmt: skip
+    assert how == ["", "distinguishable"]
 
 
-def test_least_number_to_show_what_is_retrained():
+def test_what_is_retrained_is_equivalent_with_the_power_that_was_asked_for():
     of = only(sample=0.36)
-    count, how = resolution.least(of=of, dimension="samples", distance=0.0, margin=(-0.03, 0.03))
-    assert how == "equivalent"
+
+    def decides(samples: int) -> str:
+        design = replace(of.design, samples=samples)
+        return resolution.decides(of=of, design=design, distance=0.0, margin=(-0.03, 0.03))
+
+    count = next(n for n in range(600, 100_000) if decides(n))
     error = 0.6 / np.sqrt(count)
     power = 2 * ndtr((0.03 - 1.644854 * error) / error) - 1
     assert 0.799 < power < 0.81
-
-
-def test_pairs_do_not_decide_what_samples_leave_open():
-    of = only(sample=0.36, pair=0.01)
-    assert resolution.least(of=of, dimension="pairs", distance=0.01, margin=(-0.02, 0.02)) is None
-    assert (
-        resolution.least(of=only(pair=0.01), dimension="pairs", distance=0.0, margin=(-0.05, 0.05))[1] == "equivalent"
-    )
-    assert resolution.least(of=only(design=paired.Design(4, 2, 3, 0)), dimension="samples", distance=0.0,
-                            margin=(-0.02, 0.02)) is None  # fmt: skip
-
-
-def test_a_case_that_is_decided_needs_no_more_than_it_has():
-    of = only(sample=0.36)
-    assert resolution.decides(of=of, design=of.design, distance=0.5, margin=(-0.05, 0.05)) == "distinguishable"
-    assert resolution.least(of=of, dimension="pairs", distance=0.5, margin=(-0.05, 0.05)) == (4, "distinguishable")

@@ -172,36 +172,3 @@ def test_a_case_is_decided_from_the_least_distance_and_the_least_room_on():
     assert decides(0.999 * least, (-0.1, 0.1), level=0.9) == "distinguishable"
     assert decides(0.999 * least, (-0.1, 0.1), power=0.7) == "distinguishable"
     assert decides(0.999 * least, (-0.1, 0.1), chance=only(design, sample=3.0)) == "distinguishable"
-
-
-@pytest.mark.parametrize("needed", [2, 3, 7, 64, 4000])
-def test_the_least_number_just_decides(needed):
-    """Of one sample; the distance is what just ``needed`` samples tell."""
-    of = only(Design(2, 1.0, 2.0, 1), sample=1.0)
-    distance = resolution.least_distance(of=of, design=replace(of.design, samples=needed)) * (1 + 1e-9)
-    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
-        needed,
-        "distinguishable",
-    )
-
-
-def test_what_would_take_thousands_of_times_today_s_number_is_not_told():
-    of = only(Design(2, 1.0, 2.0, 1), sample=1.0)
-    distance = resolution.least_distance(of=of, design=replace(of.design, samples=4200)) * (1 + 1e-9)
-    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) is None
-    of = only(Design(3, 1.0, 2.0, 3), sample=1.0)
-    assert resolution.least(of=of, dimension="samples", distance=distance, margin=(-1e-9, 1e-9)) == (
-        4200,
-        "distinguishable",
-    )
-
-
-def test_the_least_number_starts_from_what_there_is():
-    of = only(Design(4, 2.0, 2.6, 100), model=1.0)
-    wide = {"distance": 99.0, "margin": (-1.0, 1.0)}
-    assert resolution.least(of=of, dimension="models", **wide) == (3, "distinguishable")
-    assert resolution.least(of=of, dimension="pairs", **wide) == (4, "distinguishable")
-    assert resolution.least(of=replace(of, design=replace(of.design, samples=0)), dimension="samples", **wide) is None
-    found = resolution.least(of=of, dimension="models", distance=0.0, margin=(-1.0, 1.0), level=0.9, power=0.6)
-    assert found[1] == "equivalent"
-    assert found[0] < resolution.least(of=of, dimension="models", distance=0.0, margin=(-1.0, 1.0))[0]

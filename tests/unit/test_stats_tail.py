@@ -44,7 +44,8 @@ def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
     score += 8 * (made["forget"] & (rng.random(shape[1]) < remembered))
     game = _game.game(**made)
     part = tail.advantage(score=score[:, game.columns], forget=game.forget, heldout=game.heldout)
-    return paired.of_statistics(statistics=[part], unit=made["block"], split=made["split"]).of_samples()
+    fields = {name: value[None] for name, value in vars(part).items()}
+    return paired.distances(**fields, unit=made["block"], split=made["split"]).of_samples()
 
 
 @pytest.mark.parametrize(("pairs", "models", "k"), [(1, 1, 40), (4, 1, 10), (4, 3, 80), (1, 1, 300)])

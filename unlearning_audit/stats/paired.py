@@ -15,7 +15,6 @@ Satterthwaite's approximation may cover .87 with two units and .92 with three. I
 models alone make it. Sources of the two-way decomposition: Owen 2007; Cameron, Gelbach and Miller 2011.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -233,14 +232,6 @@ def distances(
         units=independent(*by_unit, sampled),
         design=Design(len(splits), float(splits.mean()), float(repeats.mean()), int(met.sum())),
     )
-
-
-def of_statistics(
-    *, statistics: Sequence[crossed.PerModel], unit: np.ndarray, split: np.ndarray | None = None
-) -> Distances:
-    """`distances` of advantages, AUCs or rates, each a ``crossed.PerModel`` of all models."""
-    value, influence, imagined = (np.stack([getattr(p, name) for p in statistics]) for name in vars(statistics[0]))
-    return distances(value=value, influence=influence, imagined=imagined, unit=unit, split=split)
 
 
 def independent(value: np.ndarray, influence: np.ndarray, sampled: np.ndarray) -> Layer:

@@ -28,17 +28,3 @@ def discoveries(*, p: np.ndarray, rate: float = 0.1) -> np.ndarray:
     order = np.sort(p)
     below = np.flatnonzero(order <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
     return p <= order[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
-
-
-def simes(*, p: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The groups of records (persons, documents) and a p-value of each that none of its records is recognised.
-
-    ``p`` float [records], ``group`` [records]; min over its sorted p-values of m·p_(i)/i (Simes 1986). Returns the
-    groups, sorted, and float64 [groups].
-    """
-    names = np.unique(group)
-    combined = np.empty(len(names))
-    for at, name in enumerate(names):
-        ordered = np.sort(np.asarray(p, dtype=np.float64)[np.asarray(group) == name])
-        combined[at] = min((len(ordered) * ordered / (1 + np.arange(len(ordered)))).min(), 1.0)
-    return names, combined

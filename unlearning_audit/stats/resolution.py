@@ -143,39 +143,6 @@ def decides(
     return "equivalent" if room >= room_needed(of=of, design=design, level=level, power=power) else ""
 
 
-def least(
-    *,
-    of: Components,
-    dimension: str,
-    distance: float,
-    margin: tuple[float, float],
-    level: float = LEVEL,
-    power: float = POWER,
-) -> tuple[int, str] | None:
-    """The least number of ``dimension`` ("pairs", "models", "samples") that would decide, all else as it is, and how.
-
-    ``distance``, what is taken for the truth: the estimate of an inconclusive method. None where not even ``MOST``
-    times today's number would, as when other sources of error or the distance itself stand in the way.
-    """
-    today = {PAIRS: of.design.units, MODELS: of.design.models, SAMPLES: of.design.samples}[dimension]
-    if not today:
-        return None
-
-    def how(count: int) -> str:
-        design = planned(of.design, dimension=dimension, times=count / today)
-        return decides(of=of, design=design, distance=distance, margin=margin, level=level, power=power)
-
-    low = high = round(today)
-    while not how(high):
-        low, high = high, 2 * high
-        if high > MOST * today:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if how(middle) else (middle, high)
-    return (low, how(low)) if how(low) else (high, how(high))
-
-
 @dataclass(frozen=True)
 class _Terms:
     """Parts of a squared error under one design."""

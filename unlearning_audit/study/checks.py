@@ -25,7 +25,6 @@ DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 #: Names in the fields of rows that the library's metrics give.
 NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
-SETS = ("paper", "adaptive", "extended")
 FORMS = ("trained", "unlearned", "own", "seen")
 
 

@@ -1,4 +1,4 @@
-"""How Snakemake itself is changed while it plans: the same plan, sooner and in less memory.
+"""How Snakemake itself is changed while it plans: the same plan, sooner.
 
 As those of `workflow.snakemake_changes`, all are made for the versions that have been checked, and each has its reason.
 """
@@ -12,9 +12,6 @@ def plan_quickly() -> None:
         word_only_what_is_said()
         name_environments_alone()
         look_for_scripts_once()
-        name_inputs_once()
-        guard_names_once()
-        keep_edges_once()
 
 
 def word_only_what_is_said() -> None:
@@ -71,62 +68,3 @@ def look_for_scripts_once() -> None:
             rules.add(job.rule.name)
 
     ScriptProcessor.process_job = process_job
-
-
-def name_inputs_once() -> None:
-    """Let jobs of one rule share what Snakemake knows of a file that they share.
-
-    Reason: every input of every job takes more than a kilobyte by itself, a fifth of the memory of a large plan.
-    """
-    from snakemake import rules
-    from snakemake.io import _IOFile
-
-    by_itself, again, files = _IOFile.apply_wildcards, rules.IOFile, {}
-
-    def apply_wildcards(self, wildcards):
-        if type(self._file) is not str or "{" in self._file:  # with flags, or another file for each job
-            return by_itself(self, wildcards)
-        key = self.rule, self._file
-        if key not in files:
-            files[key] = by_itself(self, wildcards)
-        return files[key]
-
-    def io_file(file, rule=None):
-        shared = type(file) is _IOFile and files.get((rule, file._file)) is file
-        return file if shared else again(file, rule=rule)
-
-    _IOFile.apply_wildcards, rules.IOFile = apply_wildcards, io_file
-
-
-def guard_names_once() -> None:
-    """Let Snakemake keep one object for each name that lists of files must not have, instead of two in every list.
-
-    Reason: a job has a dozen of these lists, and so they take a tenth of the memory of a large plan.
-    """
-    from snakemake.iocontainers import AttributeGuard
-
-    guards: dict[str, AttributeGuard] = {}
-
-    def new(cls, name=None):  # a copy gets its name later
-        guard = guards.get(name) or object.__new__(cls)
-        return guard if name is None else guards.setdefault(name, guard)
-
-    AttributeGuard.__new__ = new
-
-
-def keep_edges_once() -> None:
-    """Let Snakemake keep one set of the files that a job reads of another, not two.
-
-    Reason: it keeps the same from both ends, and these sets take a tenth of the memory of a large plan.
-    """
-    from snakemake.dag import DAG
-
-    by_itself = DAG.update_
-
-    async def update_(self, job, *how, **options) -> None:
-        new = job not in self._dependencies
-        await by_itself(self, job, *how, **options)
-        for before, files in self._dependencies[job].items() if new and job in self._dependencies else ():
-            self.depending[before][job] = files
-
-    DAG.update_ = update_
