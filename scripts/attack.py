@@ -19,22 +19,22 @@ from job import script
 
 
 def apart(
-    scored: Callable, case: Case, name: str, file: str | None, chosen: dict, seed: int, terms: dict
+    scored: Callable, case: Case, name: str, file: str | None, entry: dict, seed: int, terms: dict
 ) -> list[dict[str, np.ndarray]]:
     """What an attack of a user, or one that may not take for ever, says: its file is imported and run in a process of
     its own. Raises PluginError if it fails, or answers for other samples than it was asked about."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "scores.npz").absolute()
 
-        def written() -> dict:
+        def write() -> dict:
             with guard(where):  # what fails after the file was imported is its failure
-                parts = list(scored(case, name, load("attacks", chosen["name"], file), chosen, seed))
+                parts = list(scored(case, name, load("attacks", entry["name"], file), entry, seed))
                 arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in KEPT}
                 write_arrays(path, **arrays)
                 return {"forms": [str(part["form"][0]) for part in parts], "missing": getattr(case, "missing", {})}
 
-        where = file or source_file("attacks", chosen["name"])
-        reply = isolated(written, where, **terms)
+        where = file or source_file("attacks", entry["name"])
+        reply = isolated(write, where, **terms)
         arrays = read_arrays(path) if reply["forms"] else {}
     if hasattr(case, "missing"):
         case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
@@ -72,23 +72,23 @@ def attack(
     case = Case(data, splits, originals, unlearned, readings=readings)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
-        names, kept, _ = external_case.usable(settings["populations"], list(populations))
-        case, scored = external_case.ExternalCase.of(names, kept), external_case.scored
-    files, columns, failed, taken = place.get("files", {}), [], {}, []
-    known, terms = place.get("known", ""), place.get("terms", {})
-    earlier = tables.read_scores(known) if known and Path(known).exists() else {}
-    for name, chosen in settings["attacks"].items():
+        names, paths, _ = external_case.usable(settings["populations"], list(populations))
+        case, scored = external_case.ExternalCase.of(names, paths), external_case.scored
+    files, columns, failed, reused = place.get("files", {}), [], {}, []
+    previous, terms = place.get("known", ""), place.get("terms", {})
+    earlier = tables.read_scores(previous) if previous and Path(previous).exists() else {}
+    for name, entry in settings["attacks"].items():
         if already := tables.rows_of(earlier, name):
             columns += already
-            taken.append(name)
+            reused.append(name)
             continue
         try:
             if (on := terms.get(name, {})) or name in files:
                 _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
-                columns += apart(scored, case, name, files.get(name), chosen, settings["seed"], on)
+                columns += apart(scored, case, name, files.get(name), entry, settings["seed"], on)
                 continue
-            module = load("attacks", chosen["name"])
-            columns += list(scored(case, name, module, chosen, settings["seed"]))
+            module = load("attacks", entry["name"])
+            columns += list(scored(case, name, module, entry, settings["seed"]))
         except PluginError as error:
             failed[name] = str(error)
             print(error, file=sys.stderr)
@@ -97,6 +97,6 @@ def attack(
             return {"failed": str(error)}
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
     tables.write_scores(scores, whole, failed)
-    facts = {"taken": {"from": known, "attacks": taken}} if taken else {}
+    facts = {"taken": {"from": previous, "attacks": reused}} if reused else {}
     missing = getattr(case, "missing", {})
     return {"attacks": len(settings["attacks"]), "missing": missing, "failed_attacks": failed, **facts}

@@ -22,20 +22,20 @@ def comparisons(
     settings: dict,
 ) -> dict:
     """``metrics`` and ``contributions`` are one file for each method of ``settings``, in its order."""
-    found = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
+    contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
     failed = {
         method: row.sentence or "no reason given"
-        for method, own in numbers.items()
-        for row in own
+        for method, parts in numbers.items()
+        for row in parts
         if isinstance(row, rows.Failure) and row.whole
     }
-    made = judge.compare(
-        found, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
+    comparison = judge.compare(
+        contributed, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
     )  # fmt: skip
-    tables.write_rows(verdicts, made.verdicts, files.VERDICTS)
-    tables.write_rows(distances, made.distances, files.DISTANCES)
-    tables.write_rows(ranks, made.ranks, files.RANKS)
-    tables.write_rows(resolution, made.resolution, files.RESOLUTION)
-    return {"verdicts": {row["method"]: row["verdict"] for row in made.verdicts}}
+    tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
+    tables.write_rows(distances, comparison.distances, files.DISTANCES)
+    tables.write_rows(ranks, comparison.ranks, files.RANKS)
+    tables.write_rows(resolution, comparison.resolution, files.RESOLUTION)
+    return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

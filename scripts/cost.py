@@ -17,6 +17,6 @@ def cost(ledger: str, csv: str, md: str, tex: str, settings: dict) -> None:
     """
     rows = book.rows(settings["nodes"])
     tables.write_rows(ledger, rows, book.COLUMNS)
-    told = Path(ledger).with_name("forecast.csv")
-    truth = forecast.compared(forecast.read(told), rows) if told.exists() else None
+    estimates = Path(ledger).with_name("forecast.csv")
+    truth = forecast.compared(forecast.read(estimates), rows) if estimates.exists() else None
     formats.write([*book.sheets(rows, settings), *([truth] if truth else [])], csv=csv, md=md, tex=tex)

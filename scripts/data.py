@@ -9,7 +9,7 @@ from unlearning_audit.plugins.isolation import apart
 from job import script
 
 
-def made(data: str, settings: dict, place: dict) -> dict:
+def make(data: str, settings: dict, place: dict) -> dict:
     """Load, prepare and write."""
     samples = read_source(settings, place, Path.cwd())
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
@@ -30,4 +30,4 @@ def made(data: str, settings: dict, place: dict) -> dict:
 def data(data: str, settings: dict, place: dict) -> dict:
     """``place`` says where the source lies, and "where" in the study; it is no part of the settings, because it changes
     no sample. A user's own source runs in a process of its own."""
-    return apart(lambda: made(data, settings, place), place.get("file"), place["where"], **place.get("terms", {}))
+    return apart(lambda: make(data, settings, place), place.get("file"), place["where"], **place.get("terms", {}))

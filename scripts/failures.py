@@ -17,12 +17,16 @@ def failures(metrics: str, html: str, text: str) -> None:
     if doubts := doubted(read_union(metrics, metrics=["doubt"])):
         rest = f"; {len(doubts) - 1} more under Controls in the report" if len(doubts) > 1 else ""
         print(f"\nDoubted: {doubts[0]}{rest}", file=sys.__stderr__, flush=True)
-    every = lines(read_union(metrics, metrics=[FAILURE]))
-    if every:
+    sentences = lines(read_union(metrics, metrics=[FAILURE]))
+    if sentences:
         folder = Path(html).parent
         ending.show(folder.name, folder.parent, sys.__stderr__)
-        some = every[: ending.FAILURES]
-        rest = [f"… and {len(every) - len(some)} more, under Controls in {html}"] if len(every) > len(some) else []
-        raise ValueError("\n".join(["everything else was computed and is in the report.", *some, *rest]))
+        listed = sentences[: ending.FAILURES]
+        rest = (
+            [f"… and {len(sentences) - len(listed)} more, under Controls in {html}"]
+            if len(sentences) > len(listed)
+            else []
+        )
+        raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest]))
     with replacing(text) as part:
         part.write_text("")

@@ -106,9 +106,9 @@ def kind(annotation: Any, metadata: list[Any] = ()) -> str:
     if origin is Annotated:
         return kind(inside[0], list(inside[1:]))
     if origin is Literal:
-        words = ", ".join(f"`{shown(value)}`" for value in inside)
+        words = ", ".join(f"`{printed(value)}`" for value in inside)
     elif origin in (Union, types.UnionType):
-        words = " or ".join(dict.fromkeys(kind(one) for one in inside))
+        words = " or ".join(dict.fromkeys(kind(option) for option in inside))
     elif origin in (list, tuple):
         words = f"list of {kind(inside[0])}" if inside else "list"
     elif origin is dict:
@@ -117,8 +117,8 @@ def kind(annotation: Any, metadata: list[Any] = ()) -> str:
         words = f"mapping of `{'`, `'.join(annotation.model_fields)}`"
     else:
         words = WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
-    bounds = [f"{sign} {value}".strip() for one in metadata for name, sign in BOUNDS.items()
-              if (value := getattr(one, name, None)) is not None]  # fmt: skip
+    bounds = [f"{sign} {value}".strip() for option in metadata for name, sign in BOUNDS.items()
+              if (value := getattr(option, name, None)) is not None]  # fmt: skip
     unit = " long" if bounds and words == "text" else ""
     bounds = [bound + unit for bound in bounds]
     return f"{words} ({', '.join(bounds)})" if bounds else words
@@ -131,15 +131,15 @@ def default(field: FieldInfo) -> str:
     value = field.default if field.default is not PydanticUndefined else field.default_factory()
     if isinstance(value, Settings):
         return "its own defaults"
-    return f"`{shown(value)}`"
+    return f"`{printed(value)}`"
 
 
-def shown(value: Any) -> str:
+def printed(value: Any) -> str:
     """A value as YAML has it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(shown(one) for one in value)}]"
+        return f"[{', '.join(printed(element) for element in value)}]"
     return {"": '""'}.get(str(value), str(value))
 
 

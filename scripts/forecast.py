@@ -24,28 +24,28 @@ from job import processor, script
 PAUSE = 10.0
 
 
-def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, known: dict[str, dict]) -> dict[str, dict]:
-    """kind → rate: those that are ``known``, and for every other kind that of its largest job, measured.
+def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[str, dict]) -> dict[str, dict]:
+    """kind → rate: those of ``rates``, and for every other kind that of its largest job, measured.
 
     The largest also has about as many models as step together, where that is what makes them fast.
     """
-    ascending = sorted(jobs.items(), key=lambda one: one[1]["models"] * one[1]["work"])
-    missing = {name: kind for kind, name in {job["kind"]: name for name, job in ascending}.items() if kind not in known}
+    ascending = sorted(jobs.items(), key=lambda entry: entry[1]["models"] * entry[1]["work"])
+    missing = {name: kind for kind, name in {job["kind"]: name for name, job in ascending}.items() if kind not in rates}
     # Jobs with the same data are consecutive, so that data are read once.
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
-    found, said = dict(known), time.monotonic()
+    measured, printed_at = dict(rates), time.monotonic()
     for i, node in enumerate(order):
         from unlearning_audit.workflow import probe
 
         if i == 0:
             say(f"Measuring {len(order)} kinds of jobs with models, in short runs of each.")
-        if time.monotonic() - said > PAUSE:
-            said = time.monotonic()
+        if time.monotonic() - printed_at > PAUSE:
+            printed_at = time.monotonic()
             say(f"[{i} of {len(order)}] next: {node['stage']} {arithmetic.label(node['node'])}")
-        found[missing[node["node"]]], note = probe.measure(node, draws)
+        measured[missing[node["node"]]], note = probe.measure(node, draws)
         if note:
             say(note)
-    return found
+    return measured
 
 
 def took(spec: Path) -> dict:
@@ -91,20 +91,20 @@ def forecast(settings: dict) -> None:
     facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}
     sizes = {node["node"]: draws.sizes(node["node"]) for node in nodes if node["stage"] == "splits"}
     jobs = arithmetic.jobs(nodes, facts, sizes)
-    done = {node["node"]: took(Path(node["spec"])) for node in nodes if Path(node["spec"]).exists()}
-    rates = probed(nodes, jobs, draws, arithmetic.recorded(jobs, done))
-    others = [
+    finished = {node["node"]: took(Path(node["spec"])) for node in nodes if Path(node["spec"]).exists()}
+    rates = probed(nodes, jobs, draws, arithmetic.recorded(jobs, finished))
+    further = [
         {"stage": stage, "node": spec.parent.name, **took(spec)}
         for stage in STAGES if stage not in arithmetic.MODELS for spec in sorted(Path(ROOT, stage).glob("*/spec.json"))
     ]  # fmt: skip
-    rows = arithmetic.rows(nodes, facts, sizes, rates, done, others)
+    rows = arithmetic.rows(nodes, facts, sizes, rates, finished, further)
     forked = os.environ.get(forkserver.SWITCH) == forkserver.FORKED
-    models, other = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
-    start = {stage: models if stage in arithmetic.MODELS else other for stage in STAGES}
-    kept = arithmetic.merged(rows, display.read(file) if file.exists() else [])
-    tables.write_rows(file, kept, arithmetic.COLUMNS)
+    models, scoring = starting("train", forked and not settings["gpus"]), starting("metrics", forked)
+    start = {stage: models if stage in arithmetic.MODELS else scoring for stage in STAGES}
+    previous = arithmetic.merged(rows, display.read(file) if file.exists() else [])
+    tables.write_rows(file, previous, arithmetic.COLUMNS)
     seal(file)
-    truth = display.compared(kept, [{**row, **done[row["node"]]} for row in rows if row["node"] in done])
+    truth = display.compared(previous, [{**row, **finished[row["node"]]} for row in rows if row["node"] in finished])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
     if settings["comparisons"]:

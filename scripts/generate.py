@@ -2,7 +2,7 @@
 
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.workflow.open_bank import open_targets
 
@@ -12,14 +12,14 @@ from job import script
 @script
 def generate(data: str, splits: list[str], unlearned: list[str], generations: str, settings: dict, place: dict) -> dict:
     """Greedy decoding; of what is kept and of the test part only as many samples as the settings say."""
-    samples, every = Data.read(data), Membership.read(splits[0])
+    samples, membership = Data.read(data), Membership.read(splits[0])
     try:
-        member, bank = open_targets(samples, every, unlearned[0], settings, place)
+        member, bank = open_targets(samples, membership, unlearned[0], settings, place)
     except NoAnswerError as error:
         Generations.write_failure(generations, str(error))
         return {"failed": str(error)}
-    rows = asked(member, samples.part, settings["most"])
-    said = generation.greedy(bank, rows)
-    longest = int((said >= 0).sum(-1).max(initial=1))
-    Generations(said[..., :longest], rows).write(generations)
+    rows = queried(member, samples.part, settings["most"])
+    answers = generation.greedy(bank, rows)
+    longest = int((answers >= 0).sum(-1).max(initial=1))
+    Generations(answers[..., :longest], rows).write(generations)
     return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}

@@ -35,14 +35,14 @@ def script(function: Callable) -> Callable:
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
-    known = {}
+    inputs = {}
     for group in (job.wildcards, job.params, job.output, job.input):
-        known |= dict(group.items())
+        inputs |= dict(group.items())
     names = inspect.signature(function).parameters
     started, used = time.perf_counter(), time.process_time()
     try:
         of_the_past(job.input)
-        returned = function(**{name: known[name] for name in names if name in known})
+        returned = function(**{name: inputs[name] for name in names if name in inputs})
     except Exception as error:
         expected = isinstance(error, ValueError)
         traceback.print_exc(file=log)
@@ -76,22 +76,22 @@ FUTURE = 3600
 def spec(job, facts: dict, seconds: float) -> dict:
     """What made an artifact, and at which cost: JSON values only. Peak memory is in MiB, of this process or of one that
     it made; of a fork, with all that it shares."""
-    own, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    usage, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     used = time.process_time() + child.ru_utime + child.ru_stime
-    made = {Path(path).name: path for path in job.output if path != job.output.spec}
-    in_part = {name: blocks.checksums(path) for name, path in made.items() if name == "logits.npz"}
+    artifacts = {Path(path).name: path for path in job.output if path != job.output.spec}
+    in_part = {name: blocks.checksums(path) for name, path in artifacts.items() if name == "logits.npz"}
     return {
         "stage": job.rule,
         "settings": json.loads(json.dumps(job.params.get("settings", {}))),
         "inputs": sorted(str(path) for path in job.input),
         "node": node_of(job.output.spec),
-        "checksums": {name: checksum(path) for name, path in made.items()},
+        "checksums": {name: checksum(path) for name, path in artifacts.items()},
         **({"blocks": in_part} if any(in_part.values()) else {}),
         "packages": VERSIONS,
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
         "seconds": {"function": round(seconds, 3), "process": round(used, 3)},
-        "peak_memory_mib": max(own.ru_maxrss, child.ru_maxrss) // 1024,
+        "peak_memory_mib": max(usage.ru_maxrss, child.ru_maxrss) // 1024,
         **({"remarks": isolation.REMARKS} if isolation.REMARKS else {}),
         **facts,
     }

@@ -16,9 +16,11 @@ from job import script
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
     """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size, and of each scenario
     its protocol and the memberships from which its models are counted."""
-    made = {
-        name: compared.made(one["protocol"], Membership.concatenate([Membership.read(path) for path in one["splits"]]))
-        for name, one in settings["scenarios"].items()
+    meta_rows = {
+        name: compared.made(
+            scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])
+        )
+        for name, scenario in settings["scenarios"].items()
     }
     naming.know(settings["own_metrics"])
     rows = worth.evaluate(
@@ -26,7 +28,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         naming.quantities().values(),
         budget=settings["budget"],
         size=settings["size"],
-        made=made,
+        made=meta_rows,
     )
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex)
     style.save(_meta.draw(rows), svg=svg, png=png)

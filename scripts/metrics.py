@@ -22,8 +22,8 @@ from unlearning_audit.artifacts.files import (
 from unlearning_audit.artifacts.logits import content
 from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.plugins import isolation, registry
-from unlearning_audit.plugins.declarations import called
-from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.declarations import name_in_study
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import check_names
 from unlearning_audit.randomness.keyed import generator
@@ -32,21 +32,21 @@ from job import script
 
 
 def evaluated(
-    key: str, chosen: dict, file: str | None, case: Case, terms: dict
+    key: str, entry: dict, file: str | None, case: Case, terms: dict
 ) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
     """The rows of the metric that the study calls ``key``, and what its deciding numbers rest on; a single failure that
     says why if it fails, or if other models that it needs have failed.
 
-    ``chosen``: its ``name`` in the library and its ``options``. A user's own ``file``, or one with a time limit, runs
+    ``entry``: its ``name`` in the library and its ``options``. A user's own ``file``, or one with a time limit, runs
     in a process of its own, on these ``terms``.
     """
     try:
         if file is None and not terms:
-            return computed(key, chosen, None, case)
-        where = file or registry.source_file("metrics", chosen["name"])
+            return computed(key, entry, None, case)
+        where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "contributions.npz").absolute()
-            plain = isolated(lambda: sent(*computed(key, chosen, file, case), path, where), where, **terms)["rows"]
+            plain = isolated(lambda: sent(*computed(key, entry, file, case), path, where), where, **terms)["rows"]
             parts = received(path, where)
         if file is not None:
             check_names([*(fields["metric"] for fields in plain), *parts], key, file)
@@ -57,23 +57,23 @@ def evaluated(
         return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def computed(key: str, chosen: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
-    """What a metric's file returns, under the names that `called` gives. Raises PluginError unless it is rows and
+def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
+    """What a metric's file returns, under the names that `name_in_study` gives. Raises PluginError unless it is rows and
     contributions."""
-    module = registry.load("metrics", chosen["name"], file)
+    module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
-    options = registry.options("metrics", chosen["name"], file)(**chosen["options"])
+    options = registry.options("metrics", entry["name"], file)(**entry["options"])
     with guard(module.__file__, but=ArtifactError):
-        rows = module.rows(case, options, generator(case.seed, chosen["name"]))
+        rows = module.rows(case, options, generator(case.seed, entry["name"]))
         parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
-        raise PluginError(f"{shown(module.__file__)}: rows must return a list of Row, it returned {said(rows)}")
+        raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
     if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
-        wanted = "contributions must map names to Contribution"
-        raise PluginError(f"{shown(module.__file__)}: {wanted}, it returned {said(parts)}")
+        rule = "contributions must map names to Contribution"
+        raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
     return (
-        [replace(row, metric=called(row.metric, key, stem)) for row in rows],
-        {called(name, key, stem): part for name, part in parts.items()},
+        [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
+        {name_in_study(name, key, stem): part for name, part in parts.items()},
     )
 
 
@@ -94,7 +94,7 @@ def received(path: Path, file: str) -> dict[str, added.Contribution]:
     try:
         return added.read(path)
     except ArtifactError as error:
-        raise PluginError(f"{shown(file)}: contributions: {str(error).partition(': ')[2]}") from None
+        raise PluginError(f"{readable(file)}: contributions: {str(error).partition(': ')[2]}") from None
 
 
 def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:
@@ -169,7 +169,7 @@ def metrics(
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds, found, terms, unread = {}, {}, place.get("terms", {}), []
+    seconds, contributed, terms, unread = {}, {}, place.get("terms", {}), []
     single = [files[0] if files else None for files in (scores, selection)]
     again = relearned, compared_relearned, generated, compared_generated
     readings = by_logits(
@@ -177,8 +177,8 @@ def metrics(
     )
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again, readings=readings)
     if populations:
-        names, kept, unread = usable(settings["populations"], list(populations))
-        case = ExternalCase.of(names, kept, single[0])
+        names, paths, unread = usable(settings["populations"], list(populations))
+        case = ExternalCase.of(names, paths, single[0])
         _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
         unlearned = case.unlearned_files
         case.options, case.design = settings["options"], settings["design"]
@@ -202,13 +202,13 @@ def metrics(
         if refused:
             rows = [Failure("method", "", refused)]
         rows += [Row("doubt", note=text) for text in doubts]
-        for key, chosen in settings["metrics"].items() if not refused else ():
+        for key, entry in settings["metrics"].items() if not refused else ():
             started = time.perf_counter()
-            own, parts = evaluated(key, chosen, place["files"].get(key), case, terms.get(key, {}))
-            rows, found = rows + own, found | parts
+            computed_rows, parts = evaluated(key, entry, place["files"].get(key), case, terms.get(key, {}))
+            rows, contributed = rows + computed_rows, contributed | parts
             seconds[key] = round(time.perf_counter() - started, 3)
     rows += [Row("doubt", note=text) for text in (*unread, *remarks(unlearned, scores or []))]
     rows += unchanged(originals, unlearned)
-    added.write(contributions, found)
+    added.write(contributions, contributed)
     files.write(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

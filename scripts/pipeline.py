@@ -26,8 +26,8 @@ LAST = {"report": ("metrics", "comparisons")}
 def captions() -> dict[str, str]:
     """Rule → the first clause of its docstring."""
     text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
-    found = re.findall(r'^rule (\w+):\n    """(.*?)"""', text, re.MULTILINE | re.DOTALL)
-    return {name: re.split(r"[,;:.]", " ".join(said.split()), maxsplit=1)[0] for name, said in found}
+    docstrings = re.findall(r'^rule (\w+):\n    """(.*?)"""', text, re.MULTILINE | re.DOTALL)
+    return {name: re.split(r"[,;:.]", " ".join(docstring.split()), maxsplit=1)[0] for name, docstring in docstrings}
 
 
 def edges() -> dict[str, set[str]]:
@@ -38,17 +38,19 @@ def edges() -> dict[str, set[str]]:
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:
         # Selected samples lead back to memberships, of another scenario.
-        before[node["stage"]] |= {one for one in node["after"] if STAGES.index(one) < STAGES.index(node["stage"])}
-    return before | {one: set(some) for one, some in LAST.items()}
+        before[node["stage"]] |= {
+            parent for parent in node["after"] if STAGES.index(parent) < STAGES.index(node["stage"])
+        }
+    return before | {parent: set(parents) for parent, parents in LAST.items()}
 
 
 def ranks(before: dict[str, set[str]]) -> dict[str, int]:
     """Stage → its column: one more than that of the last stage before it."""
     columns: dict[str, int] = {}
     while len(columns) < len(before):
-        for stage, some in before.items():
-            if stage not in columns and some <= columns.keys():
-                columns[stage] = 1 + max((columns[one] for one in some), default=-1)
+        for stage, parents in before.items():
+            if stage not in columns and parents <= columns.keys():
+                columns[stage] = 1 + max((columns[parent] for parent in parents), default=-1)
     return columns
 
 
@@ -56,20 +58,20 @@ def direct(before: dict[str, set[str]]) -> dict[str, set[str]]:
     """The same without what is also reached by another way, so that the picture can be read."""
 
     def reached(stage: str) -> set[str]:
-        return set().union(*({one} | reached(one) for one in before[stage])) if before[stage] else set()
+        return set().union(*({parent} | reached(parent) for parent in before[stage])) if before[stage] else set()
 
-    further = {stage: set().union(*map(reached, some)) for stage, some in before.items()}
-    return {stage: some - further[stage] for stage, some in before.items()}
+    further = {stage: set().union(*map(reached, parents)) for stage, parents in before.items()}
+    return {stage: parents - further[stage] for stage, parents in before.items()}
 
 
 def svg() -> str:
     """The picture: a box for each stage, an arrow for each file that a stage hands to the next."""
-    said, before = captions(), direct(edges())
+    texts, before = captions(), direct(edges())
     columns = ranks(before)
     places: dict[str, tuple[int, int]] = {}
     for stage in before:
         column = columns[stage]
-        row = sum(columns[other] == column for other in places)
+        row = sum(columns[neighbour] == column for neighbour in places)
         places[stage] = column * (WIDTH + ACROSS) + 8, row * (HEIGHT + DOWN) + 8
     right, bottom = (max(place[axis] for place in places.values()) for axis in (0, 1))
     parts = [
@@ -78,16 +80,16 @@ def svg() -> str:
         '<defs><marker id="end" markerWidth="9" markerHeight="7" refX="8" refY="3.5" orient="auto">'
         '<path d="M0 0L9 3.5L0 7z" fill="#888"/></marker></defs>',
     ]
-    for stage, some in before.items():
+    for stage, parents in before.items():
         x, y = places[stage]
-        for one in sorted(some):
-            left, top = places[one]
+        for parent in sorted(parents):
+            left, top = places[parent]
             start, end = (left + WIDTH, top + HEIGHT / 2), (x, y + HEIGHT / 2)
             middle = (start[0] + end[0]) / 2
             curve = f"M{start[0]} {start[1]}C{middle} {start[1]} {middle} {end[1]} {end[0]} {end[1]}"
             parts.append(f'<path d="{curve}" fill="none" stroke="#888" stroke-width="1.5" marker-end="url(#end)"/>')
     for stage, (x, y) in places.items():
-        lines = textwrap.wrap(said[stage], LETTERS)[:4]
+        lines = textwrap.wrap(texts[stage], LETTERS)[:4]
         box = f'x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"'
         parts.append(f'<rect {box} rx="8" fill="#e8eaf6" stroke="#3949ab"/>')
         parts.append(f'<text x="{x + 10}" y="{y + 19}" font-weight="bold" fill="#1a237e">{stage}</text>')

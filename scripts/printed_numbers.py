@@ -41,24 +41,24 @@ def tables() -> list[str]:
 
 def besides(study: str) -> list[tuple[dict, str, dict, Cell]]:
     """(printed row, remark, case, cell) of every cell of a study's tables that a printed number stands beside."""
-    made, fits = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"]))), []
-    for name, wish in made.study.tables.items():
+    planned, fits = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"]))), []
+    for name, wish in planned.study.tables.items():
         if wish.published is None:
             continue
-        rows, cases = published.read(FILE, wish.published), parameters.table(made, name)["cases"]
+        rows, cases = published.read(FILE, wish.published), parameters.table(planned, name)["cases"]
         # A long table shows standard deviations over models beside the means.
         ends = ("", "_sd") if wish.layout == "long" else ("",)
         metrics = [metric + end for metric in cells.listed(wish.metric) for end in ends]
         places = [cells.place(about.model_dump()) for about in cells.listed(wish.where)]
         asks = itertools.product(metrics, cells.listed(wish.attack), places)
-        wanted = [
+        targets = [
             (case, Cell(0.5, metric=metric, attack=attack, where=where))
             for (metric, attack, where), case in itertools.product(asks, cases)
         ]
         if "accuracy" in wish.footer:
             before = Cell(0.5, metric="accuracy", where=TEST)
-            wanted += [(case, before) for case in cases if case["plugin"] == "none"]
-        for case, cell in wanted:
+            targets += [(case, before) for case in cases if case["plugin"] == "none"]
+        for case, cell in targets:
             row, remark = published.fitting(rows, case, cell)
             if isinstance(row, dict):
                 fits.append((row, remark, case, cell))
@@ -100,8 +100,8 @@ def counts() -> dict[str, int]:
     planned = [row for study in STUDIES for row, *_ in besides(study)]
     states = []
     for row in rows:
-        found = [size for size in ("paper", "small") if any(row == one for one, _ in sizes[size])]
-        states.append(found[0] if found else "planned" if row in planned else "missing")
+        matches = [size for size in ("paper", "small") if any(row == printed for printed, _ in sizes[size])]
+        states.append(matches[0] if matches else "planned" if row in planned else "missing")
     return {"all": len(rows), **{name: states.count(name) for name in ("paper", "small", "planned", "missing")}}
 
 

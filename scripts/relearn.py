@@ -15,9 +15,9 @@ from job import script
 def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, settings: dict, place: dict) -> dict:
     """The defender's models of one batch; the half that a model is taught depends on its seed alone, so that all
     methods are asked the same."""
-    samples, every = Data.read(data), Membership.read(splits[0])
+    samples, membership = Data.read(data), Membership.read(splits[0])
     try:
-        member, bank = open_targets(samples, every, unlearned[0], settings, place)
+        member, bank = open_targets(samples, membership, unlearned[0], settings, place)
     except NoAnswerError as error:
         Relearned.write_failure(relearned, str(error))
         return {"failed": str(error)}

@@ -11,6 +11,6 @@ def selection(data: str, splits: list[str], originals: list[str], selection: str
     """The metric's verdicts on every sample; how many are of either kind goes to the spec."""
     metric = registry.load("metrics", settings["metric"])
     case = Case(data, splits, originals, originals)
-    found = metric.select(case, metric.Options(**settings["options"]))
-    found.write(selection)
-    return {"vulnerable": int(found.vulnerable.sum()), "protected": int(found.protected.sum())}
+    chosen_rows = metric.select(case, metric.Options(**settings["options"]))
+    chosen_rows.write(selection)
+    return {"vulnerable": int(chosen_rows.vulnerable.sum()), "protected": int(chosen_rows.protected.sum())}

@@ -7,42 +7,42 @@ from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.data import copies_across, duplicates
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.isolation import apart
 
 from job import script
 
 
-def made(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
+def make(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:
     """Draw, check and write; a user's own protocol does it in a process of its own."""
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
-    chosen = (Selection.read(selection[0], len(samples.y)),) if selection else ()
+    selected = (Selection.read(selection[0], len(samples.y)),) if selection else ()
 
     def draw(block: int) -> Membership:
-        found = protocol.draw(block, settings["population"], samples, options, settings["seed"], *chosen)
-        if not isinstance(found, Membership):
-            wanted = "draw must return a Membership of unlearning_audit.artifacts.arrays"
-            raise PluginError(f"{shown(protocol.__file__)}: {wanted}, it returned {said(found)}")
-        return found
+        block_membership = protocol.draw(block, settings["population"], samples, options, settings["seed"], *selected)
+        if not isinstance(block_membership, Membership):
+            rule = "draw must return a Membership of unlearning_audit.artifacts.arrays"
+            raise PluginError(f"{readable(protocol.__file__)}: {rule}, it returned {type_of(block_membership)}")
+        return block_membership
 
-    with nullcontext() if ours(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
-        drawn = Membership.concatenate([draw(block) for block in settings["blocks"]])
+    with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
+        memberships = Membership.concatenate([draw(block) for block in settings["blocks"]])
     if "request" in settings:
-        drawn = drawn.until(settings["request"])
-    drawn.write(membership)
+        memberships = memberships.until(settings["request"])
+    memberships.write(membership)
     groups = duplicates(samples.x)
     copies = {
-        "forgotten": int(drawn.forget.sum()),
-        "forgotten_kept": copies_across(groups, drawn.forget, drawn.retain),
-        "forgotten_heldout": copies_across(groups, drawn.forget, drawn.heldout),
-        "heldout": int(drawn.heldout.sum()),
-        "heldout_trained": copies_across(groups, drawn.heldout, drawn.train),
+        "forgotten": int(memberships.forget.sum()),
+        "forgotten_kept": copies_across(groups, memberships.forget, memberships.retain),
+        "forgotten_heldout": copies_across(groups, memberships.forget, memberships.heldout),
+        "heldout": int(memberships.heldout.sum()),
+        "heldout_trained": copies_across(groups, memberships.heldout, memberships.train),
     }
     return {
-        "models": len(drawn.seed), "forget": int(drawn.forget[0].sum()), "train": int(drawn.train[0].sum()),
-        "copies": copies,
+        "models": len(memberships.seed), "forget": int(memberships.forget[0].sum()),
+        "train": int(memberships.train[0].sum()), "copies": copies,
     }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
     is kept cannot be forgotten.
     """
     return apart(
-        lambda: made(data, membership, settings, place, selection),
+        lambda: make(data, membership, settings, place, selection),
         place["file"],
         place["where"],
         **place.get("terms", {}),

@@ -20,13 +20,13 @@ def train(
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()
-    chosen, about = membership[first], membership.asked.any(axis=0)
+    batch, about = membership[first], membership.queries.any(axis=0)
 
-    def made() -> dict:
-        bank = open_bank(samples, chosen, settings, place, base)
+    def make() -> dict:
+        bank = open_bank(samples, batch, settings, place, base)
         with of_model(settings, place):
-            bank.train(Rows.where(chosen.train), record=chosen.forget if bank.recipe.record_updates else None)
+            bank.train(Rows.where(batch.train), record=batch.forget if bank.recipe.record_updates else None)
             return dump(bank, samples, models, logits, copies, about)
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
-    return attempt(made, models, logits, "model", place["file"], **place.get("terms", {}))
+    return attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))

@@ -8,7 +8,7 @@ from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, shown
+from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.workflow.attempt import attempt, check_models, described
 from unlearning_audit.workflow.open_bank import dump, open_bank
 
@@ -59,11 +59,11 @@ def unlearn(
     samples, membership = Data.read(data), Membership.read(splits[0])
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a method may change the folder
     terms = place.get("terms", {})
-    known = samples, membership, trained[0], settings, place, base
-    own = settings["method_options"].get("file") or place.get("method_file")
+    context = samples, membership, trained[0], settings, place, base
+    user_file = settings["method_options"].get("file") or place.get("method_file")
 
     def answered(bank: Bank, facts: dict, weights: str | None) -> dict:
-        return dump(bank, samples, weights, logits, first=membership.asked.any(axis=0)) | facts
+        return dump(bank, samples, weights, logits, first=membership.queries.any(axis=0)) | facts
 
     def read(facts: dict) -> dict:
         bank = open_bank(samples, membership, settings, place, base)
@@ -73,17 +73,17 @@ def unlearn(
             raise
         except ArtifactError as error:
             raise PluginError(
-                f"{shown(own)}: the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
+                f"{readable(user_file)}: the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
             ) from None
         return answered(bank, facts, None)
 
-    if own is None:
+    if user_file is None:
         file = place.get("file")
         if "time_limit" in terms:
             file = file or str(registry.source_file("methods", settings["method"]))
-        return attempt(lambda: answered(*forgotten(*known, None), models), models, logits, "method", file, **terms)
-    facts = attempt(lambda: forgotten(*known, models)[1], models, logits, "method", own, **terms)
+        return attempt(lambda: answered(*forgotten(*context, None), models), models, logits, "method", file, **terms)
+    facts = attempt(lambda: forgotten(*context, models)[1], models, logits, "method", user_file, **terms)
     if "failed" in facts:
         return facts
-    limits = {"known": terms["known"]} if "known" in terms else {}
+    limits = {"declared": terms["declared"]} if "declared" in terms else {}
     return attempt(lambda: read(facts), models, logits, "method", place.get("file"), **limits)

@@ -14,11 +14,11 @@ def verdicts(ledger: str, tables: list[str], drawings: list[str], settings: dict
     and resolution as svg and png."""
     naming.know(settings["own_metrics"])
     # The tables are the same on every run, so the hours that the ledger has go into the drawing alone.
-    found = decisions.read(settings["comparisons"])
+    verdict = decisions.read(settings["comparisons"])
     for i, make in enumerate((display.verdicts, display.ranks, display.resolution)):
         csv, md, tex = tables[3 * i : 3 * i + 3]
-        formats.write([make(found, settings["study"])], csv=csv, md=md, tex=tex)
-    found = decisions.read(settings["comparisons"], cost.read(ledger))
+        formats.write([make(verdict, settings["study"])], csv=csv, md=md, tex=tex)
+    verdict = decisions.read(settings["comparisons"], cost.read(ledger))
     for i, figure in enumerate((_verdicts, _resolution)):
         svg, png = drawings[2 * i : 2 * i + 2]
-        style.save(figure.draw(found), svg=svg, png=png)
+        style.save(figure.draw(verdict), svg=svg, png=png)

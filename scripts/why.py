@@ -44,10 +44,10 @@ def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
     )  # fmt: skip
     if run.returncode:
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
-    found = json.loads(run.stdout)
+    listing = json.loads(run.stdout)
     return {
         (stage, name): {"settings": node["settings"], "parents": sorted(_parents(node["inputs"]))}
-        for stage, nodes in found.items()
+        for stage, nodes in listing.items()
         for name, node in nodes.items()
     }
 
@@ -72,32 +72,32 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter, Counter]]:
     for (stage, name), node in before.items():
         old[stage, _label(name)].append(node)
     roots: dict[tuple[str, str], set[str]] = {}
-    found: dict[str, tuple[Counter, Counter]] = defaultdict(lambda: (Counter(), Counter()))
+    counters: dict[str, tuple[Counter, Counter]] = defaultdict(lambda: (Counter(), Counter()))
     for (stage, name), node in after.items():  # parents come before their children
         if (stage, name) in before:
             continue
         inherited = set().union(*(roots.get(parent, set()) for parent in node["parents"]))
-        own = _own(stage, node, old[stage, _label(name)], bool(inherited))
-        roots[stage, name] = inherited | own
-        for cause in inherited | own:
-            found[cause][cause not in own][stage] += 1
-    return dict(found)
+        changes = _changes(stage, node, old[stage, _label(name)], bool(inherited))
+        roots[stage, name] = inherited | changes
+        for cause in inherited | changes:
+            counters[cause][cause not in changes][stage] += 1
+    return dict(counters)
 
 
-def told(before: Nodes, after: Nodes) -> Iterator[str]:
+def lines(before: Nodes, after: Nodes) -> Iterator[str]:
     """The sentences that `causes` amount to."""
     new = len(after.keys() - before.keys())
     yield f"{new} of {len(after)} parts have to be made; {len(after) - new} are shared."
-    for cause, (own, following) in causes(before, after).items():
-        rest = f"; what follows: {_counted(following)}" if following else ""
-        yield f"{cause}: {_counted(own)}{rest}"
+    for cause, (renewed, following) in causes(before, after).items():
+        rest = f"; what follows: {_summary(following)}" if following else ""
+        yield f"{cause}: {_summary(renewed)}{rest}"
 
 
-def _own(stage: str, node: dict, candidates: list[dict], inherited: bool) -> set[str]:
+def _changes(stage: str, node: dict, candidates: list[dict], inherited: bool) -> set[str]:
     """Why a node differs from the most similar one of before, apart from its parents."""
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
-    differences = [dict(_differences(other["settings"], node["settings"])) for other in candidates]
+    differences = [dict(_differences(candidate["settings"], node["settings"])) for candidate in candidates]
     nearest = min(differences, key=len)
     if nearest:
         return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
@@ -120,7 +120,7 @@ def _short(value: Any) -> str:
 
 
 def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:
-    paths = [p for found in inputs.values() for p in ([found] if isinstance(found, str) else found)]
+    paths = [p for group in inputs.values() for p in ([group] if isinstance(group, str) else group)]
     return {Path(path).parts[-3:-1] for path in paths}
 
 
@@ -128,7 +128,7 @@ def _label(name: str) -> str:
     return name.rsplit("-", 1)[0]
 
 
-def _counted(stages: Counter) -> str:
+def _summary(stages: Counter) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in stages.items())
 
 
@@ -137,15 +137,15 @@ def main() -> None:
     parser.add_argument("study")
     parser.add_argument("other", nargs="?")
     parser.add_argument("--since", metavar="COMMIT", help="compare with the code of that commit")
-    asked = parser.parse_args()
-    if (asked.other is None) == (asked.since is None):
+    arguments = parser.parse_args()
+    if (arguments.other is None) == (arguments.since is None):
         parser.error("give a second study, or --since with a commit")
     try:
-        before = listed_at(asked.study, asked.since) if asked.since else listed(asked.study)
-        after = listed(asked.other or asked.study)
+        before = listed_at(arguments.study, arguments.since) if arguments.since else listed(arguments.study)
+        after = listed(arguments.other or arguments.study)
     except ValueError as error:
         sys.exit(f"why: {error}")
-    print(*told(before, after), sep="\n")
+    print(*lines(before, after), sep="\n")
 
 
 if __name__ == "__main__":

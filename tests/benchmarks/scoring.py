@@ -48,7 +48,7 @@ def build(folder: Path, models: int, samples: int, classes: int, targets: int) -
             for made in POPULATIONS:
                 logits = rng.random((len(member.seed), samples, classes), np.float32)
                 answers = Logits(logits, np.arange(samples), y)
-                sealed(answers, folder / made / name / "logits.npz", member.asked.any(axis=0))
+                sealed(answers, folder / made / name / "logits.npz", member.queries.any(axis=0))
 
 
 def sealed(value: Data | Membership | Logits, path: Path, *how: np.ndarray) -> None:

@@ -21,7 +21,7 @@ def told(tmp_path):
             files.append(tmp_path / f"{name}.yaml")
             files[-1].write_text(yaml.safe_dump(study))
         before, after = (why.listed(str(file)) for file in files)
-        return list(why.told(before, after)), why.causes(before, after), before, after
+        return list(why.lines(before, after)), why.causes(before, after), before, after
 
     return tell
 

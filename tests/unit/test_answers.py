@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.data import _tokens, question_answer
 from unlearning_audit.metrics import _answers, multiple_choice, rouge, utility
 from unlearning_audit.metrics._text import nll
@@ -61,7 +61,7 @@ def case(tmp_path):
     x = _tokens.padded([np.concatenate([~np.full(3, 5, np.int32), a]) for a in answers], length)
     memberships = member()
     part = (np.arange(20) >= 16).astype(np.uint8)
-    index = asked(memberships, part, 4)
+    index = queried(memberships, part, 4)
 
     def written(name, correct):
         tokens = np.full((*index.shape, length), -1, np.int32)

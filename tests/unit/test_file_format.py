@@ -61,7 +61,7 @@ def test_what_is_told_already_is_told_once(tmp_path):
         raise ArtifactError("b: is wrong")
 
     with pytest.raises(ArtifactError, match=r"^b: is wrong$"):
-        files.told(tmp_path / "a", read)
+        files.reading_errors(tmp_path / "a", read)
 
 
 # ---------------------------------------------------------------- scores

@@ -6,7 +6,7 @@ import torch
 from transformers import GPT2LMHeadModel
 from unlearning_audit.artifacts.arrays import ArtifactError
 from unlearning_audit.artifacts.files import FailedError
-from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.data import _tokens
 
@@ -82,14 +82,14 @@ def test_models_without_tokens_say_nothing():
 
 def test_who_is_asked_depends_on_the_model_alone():
     whole, part = member(), (np.arange(20) >= 16).astype(np.uint8)
-    found = asked(whole, part, 3)
+    found = queried(whole, part, 3)
     assert found.shape == (3, 8 + 3 + 3)
     for model in range(3):
         own = set(found[model])
         assert own >= set(range(8))
         assert len(own & set(range(8, 16))) == 3
         assert len(own & set(range(16, 20))) == 3
-    assert np.array_equal(asked(whole[np.array([2])], part, 3), found[[2]])
+    assert np.array_equal(queried(whole[np.array([2])], part, 3), found[[2]])
     assert len({tuple(row) for row in found}) > 1, "other models, other retained samples"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from unlearning_audit.plugins import guard as module
-from unlearning_audit.plugins.guard import PluginError, faulty, guard, shown
+from unlearning_audit.plugins.guard import PluginError, faulty, guard, readable
 from unlearning_audit.plugins.isolation import isolated
 
 FILE = """import ctypes, os, signal, sys
@@ -129,9 +129,9 @@ def test_what_is_nobodys_fault_is_raised_as_it_is(error, expected):
 def test_files_are_named_as_people_know_them(tmp_path, monkeypatch):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    assert shown(tmp_path / "mine.py") == "../mine.py"
-    assert shown(tmp_path / "work" / "mine.py") == "mine.py"
-    assert shown(module.__file__) == "plugins/guard.py"
+    assert readable(tmp_path / "mine.py") == "../mine.py"
+    assert readable(tmp_path / "work" / "mine.py") == "mine.py"
+    assert readable(module.__file__) == "plugins/guard.py"
 
 
 # ---------------------------------------------------------------- processes of their own

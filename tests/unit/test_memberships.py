@@ -19,21 +19,21 @@ WHOLE = Membership(
 
 def test_before_the_first_request_nothing_is_forgotten_and_all_is_asked():
     none = WHOLE.until(0)
-    assert none.made == 0
+    assert none.request_count == 0
     assert not none.forget.any()
     assert not none.heldout.any()
     assert not none.newest.any()
-    assert none.asked.tolist() == [[True] * 4 + [False]] * 2
+    assert none.queries.tolist() == [[True] * 4 + [False]] * 2
     assert none.pair.tolist() == [-1] * 5
 
 
 def test_after_the_first_request_the_second_is_still_to_come():
     first = WHOLE.until(1)
-    assert first.made == 1
+    assert first.request_count == 1
     assert first.forget.tolist() == [[True] + [False] * 4, [False, True] + [False] * 3]
     assert first.heldout.tolist() == [[False, True] + [False] * 3, [True] + [False] * 4]
     assert first.pair.tolist() == [0, 0, -1, -1, -1]
-    assert first.asked.tolist() == [[True] * 4 + [False]] * 2
+    assert first.queries.tolist() == [[True] * 4 + [False]] * 2
     assert replace(WHOLE, pair=None).until(1).pair is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from unlearning_audit.adversary.case import Case, Targets
 from unlearning_audit.artifacts.rows import Failure
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, called, named
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, name_in_study, renamed
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 
@@ -105,14 +105,14 @@ def test_a_raise_is_kept_with_its_file_line_and_calls(tmp_path):
 
 
 def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise():
-    assert [called(*some) for some in (("", "a", "b"), ("q", "a", "a"), ("q", "a", "b"))] == ["a", "q", "a.q"]
+    assert [name_in_study(*some) for some in (("", "a", "b"), ("q", "a", "a"), ("q", "a", "b"))] == ["a", "q", "a.q"]
     record = Quantity(
-        "gap", "Gap", columns=(Column(1, "gap"),), comparisons=(Comparison("gap", each="of_seed", attack="x"),)
+        "gap", "Gap", columns=(Column(1, "gap"),), comparisons=(Comparison("gap", per_model="of_seed", attack="x"),)
     )
-    assert named(record, "a", "a") == record
-    other = named(record, "my_tail", "a")
+    assert renamed(record, "a", "a") == record
+    other = renamed(record, "my_tail", "a")
     assert (other.name, other.label, other.columns[0].head) == ("my_tail.gap", "Gap (my tail)", "gap (my tail)")
-    assert (other.comparisons[0].name, other.comparisons[0].each) == ("gap (my tail)", "my_tail.of_seed")
+    assert (other.comparisons[0].name, other.comparisons[0].per_model) == ("gap (my tail)", "my_tail.of_seed")
 
 
 def test_a_file_without_options_and_labels_has_none(tmp_path):

@@ -11,7 +11,7 @@ from unlearning_audit import artifacts
 from unlearning_audit.artifacts import verdicts, views
 from unlearning_audit.artifacts.arrays import ArtifactError, Membership
 from unlearning_audit.artifacts.files import FailedError, write_arrays
-from unlearning_audit.artifacts.generations import Generations, asked
+from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.artifacts.selection import Selection
@@ -125,8 +125,8 @@ def test_models_continue_what_was_asked_of_them_and_some_of_the_rest():
     number = np.arange(2)
     member = Membership(train, forget, heldout, number, number, number, np.zeros(2, bool))
     part = np.array([0, 0, 0, 0, 0, 1, 1, 2])
-    assert asked(member, part, 9).tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 5, 6, -1, -1, -1]]
-    assert [len(set(row) - {-1}) for row in asked(member, part, 1).tolist()] == [4, 3]
+    assert queried(member, part, 9).tolist() == [[0, 1, 2, 3, 4, 5, 6], [0, 1, 5, 6, -1, -1, -1]]
+    assert [len(set(row) - {-1}) for row in queried(member, part, 1).tolist()] == [4, 3]
 
 
 # ---------------------------------------------------------------- views

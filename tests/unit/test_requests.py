@@ -40,9 +40,9 @@ def test_the_newest_request_is_the_last_that_was_made():
     nobody = np.zeros((1, 5), bool)
     forget, request = np.array([[True, True, True, False, False]]), np.array([[1, 2, 2, 3, 0]])
     one = Membership(~nobody, forget, nobody, *np.zeros((3, 1), np.int64), nobody[:, 0], request=request)
-    assert (one.made, replace(one, request=None).made) == (2, 1)
+    assert (one.request_count, replace(one, request=None).request_count) == (2, 1)
     assert one.newest.tolist() == [[False, True, True, False, False]]
-    assert one.asked.tolist() == [[True, True, True, True, False]]
+    assert one.queries.tolist() == [[True, True, True, True, False]]
     assert replace(one, request=None).newest is forget
 
 
@@ -73,7 +73,7 @@ def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
         member = whole.until(request)
         member.write(tmp_path / f"{request}.npz")
         member = Membership.read(tmp_path / f"{request}.npz")
-        assert member.made == request
+        assert member.request_count == request
         np.testing.assert_array_equal(member.newest, member.forget & ~before)
         np.testing.assert_array_equal(member.train, whole.train)
         np.testing.assert_array_equal(member.newest, whole.part(request).forget)
@@ -87,7 +87,7 @@ def test_a_single_request_is_what_it_always_was():
     assert one.request is None
     for name, value in vars(plain).items():
         np.testing.assert_array_equal(value, getattr(one, name))
-    assert (one.made, one.newest is one.forget) == (1, True)
+    assert (one.request_count, one.newest is one.forget) == (1, True)
 
 
 def test_canaries_of_later_requests_are_no_pairs_yet():

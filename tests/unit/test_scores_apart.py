@@ -17,7 +17,7 @@ def case():
 
 
 def given(case, **changes):
-    model, index = np.nonzero(case.membership.asked)
+    model, index = np.nonzero(case.membership.queries)
     sound = {"model": model, "index": index, "score": np.arange(len(model)) / 7, "decision": index > 3}
     return {**sound, "form": "trained", **changes}
 

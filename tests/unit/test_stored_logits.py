@@ -166,8 +166,8 @@ def test_a_long_header_and_whatever_else_an_archive_says_are_read_too(tmp_path):
             with archive.open(member, "w") as file:
                 np.lib.format.write_array(file, value, version=(2, 0) if name == "logits" else (1, 0))
     stored = StoredLogits.open(tmp_path / "logits.npz")
-    assert stored.kept is None
-    np.testing.assert_array_equal(next(stored.each([4])), LOGITS[4])
+    assert stored.memory is None
+    np.testing.assert_array_equal(next(stored.by_model([4])), LOGITS[4])
 
 
 def test_a_small_file_is_checked_whole(tmp_path):
@@ -186,11 +186,11 @@ def test_rows_far_apart_are_read_without_those_between(path, monkeypatch):
     stored = StoredLogits.open(path)
     sizes.clear()
     near = np.arange(10, 20)
-    (found,) = stored.each([1], near)
+    (found,) = stored.by_model([1], near)
     np.testing.assert_array_equal(found, LOGITS[1][stored.index[near]])
     assert len(sizes) == 1, "what lies together is read at once"
     sizes.clear()
-    (found,) = stored.each([1], np.array([7900, 3]))
+    (found,) = stored.by_model([1], np.array([7900, 3]))
     np.testing.assert_array_equal(found, LOGITS[1][stored.index[[7900, 3]]])
     assert sum(sizes) <= 4 * blocks.SIZE < 7900 * CLASSES * 4
 

@@ -53,7 +53,7 @@ class Answers:
         for part, place in zip(self._parts, self._places, strict=True):
             end = first + len(part)
             chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
-            yield from part.each(chosen, place if rows is None else rows if place is None else place[rows])
+            yield from part.by_model(chosen, place if rows is None else rows if place is None else place[rows])
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:

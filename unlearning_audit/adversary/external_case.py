@@ -13,7 +13,7 @@ from unlearning_audit.adversary.reference import Reference, needs
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.logits import StoredLogits
 from unlearning_audit.artifacts.published import Published, holds
-from unlearning_audit.plugins.guard import PluginError, ours
+from unlearning_audit.plugins.guard import PluginError, in_library
 
 #: form → (population of shadow models, the membership mask that marks members).
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget")}
@@ -120,7 +120,9 @@ def scored(
         try:
             yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
         except PluginError as error:
-            lacks = ours(module.__file__) and isinstance(error.__cause__, ValueError)  # ours say so what they lack
+            lacks = in_library(module.__file__) and isinstance(
+                error.__cause__, ValueError
+            )  # ours say so what they lack
             if form in found and not lacks:
                 raise
             nothing = f"it learns from shadow models, and there is no {population}/"

@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import Reference, needs
-from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
 
@@ -25,10 +25,10 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
     ):
         known = np.flatnonzero((member | shadow.heldout).any(0))
         signal = needed(case, module, files, ~target, known)
-        said = there(signal)
+        type_of = there(signal)
         reference = Reference(
-            case.answers(files).of(~target, known), case.labels_of(~target)[..., known], member[:, known] & said,
-            shadow.heldout[:, known] & said, **signal,
+            case.answers(files).of(~target, known), case.labels_of(~target)[..., known], member[:, known] & type_of,
+            shadow.heldout[:, known] & type_of, **signal,
         )  # fmt: skip
         yield columns(case, name, form, module, chosen, reference, seed)
 
@@ -70,9 +70,9 @@ def _each(
         logits, y = own[None], labels[model][None]
         known = np.flatnonzero(member[number] | nonmember)
         signal = needed(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
-        said = there({what: value[:, known] for what, value in signal.items()})
+        type_of = there({what: value[:, known] for what, value in signal.items()})
         reference = Reference(
-            logits[:, known], y[:, known], member[number, known][None] & said, nonmember[known][None] & said,
+            logits[:, known], y[:, known], member[number, known][None] & type_of, nonmember[known][None] & type_of,
             **{what: value[:, known] for what, value in signal.items()},
         )  # fmt: skip
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
@@ -106,8 +106,8 @@ def there(signal: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def asked(case: Case) -> np.ndarray:
-    """The samples that attacks are asked about for some target model (`Membership.asked`), int64 [rows]."""
-    return np.flatnonzero(case.membership[case.target].asked.any(0))
+    """The samples that attacks are asked about for some target model (`Membership.queries`), int64 [rows]."""
+    return np.flatnonzero(case.membership[case.target].queries.any(0))
 
 
 def columns(
@@ -124,7 +124,7 @@ def columns(
         generator(seed, "attack", name, form),
         **needed(case, module, case.unlearned_files, case.target, rows),
     )
-    model, column = np.nonzero(membership.asked[:, rows])
+    model, column = np.nonzero(membership.queries[:, rows])
     at = model, rows[column]
     role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
     return _columns(name, form, *at, role, value[model, column], decision[model, column])
@@ -171,9 +171,9 @@ def answered(
         one.shape == index.shape and one.dtype.kind in kind for kind, some in kinds.items() for one in some
     )
     if not sound or not np.array_equal(
-        np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.asked.ravel())
+        np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.queries.ravel())
     ):
-        raise PluginError(f"{shown(file)}: it answered for other samples than it was asked about")
+        raise PluginError(f"{readable(file)}: it answered for other samples than it was asked about")
     at = model, index
     role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
     return _columns(name, form, *at, role, score, decision)
@@ -186,11 +186,11 @@ FORMS = ("trained", "unlearned", "own", "seen")
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
     wanted = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise PluginError(f"{shown(file)}: score {wanted}, it returned {said(returned)}")
+        raise PluginError(f"{readable(file)}: score {wanted}, it returned {type_of(returned)}")
     value, decision = returned
     for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-            raise PluginError(f"{shown(file)}: score {wanted}, its {name} is {said(array)}")
+            raise PluginError(f"{readable(file)}: score {wanted}, its {name} is {type_of(array)}")
     return value, decision
 
 

@@ -56,37 +56,37 @@ class Membership:
     request: np.ndarray | None = None
 
     @property
-    def made(self) -> int:
+    def request_count(self) -> int:
         """How many requests were made so far; 1 where there is no sequence of them."""
         return 1 if self.request is None else int(self.request[self.forget].max(initial=0))
 
     @property
     def newest(self) -> np.ndarray:
         """What the last request is about: bool [models, samples]; all of ``forget`` where there is no sequence."""
-        return self.forget if self.request is None else self.forget & (self.request == self.made)
+        return self.forget if self.request is None else self.forget & (self.request == self.request_count)
 
     @property
-    def asked(self) -> np.ndarray:
+    def queries(self) -> np.ndarray:
         """What attacks are asked about: forgotten, held out, or a part of a request that is yet to come; bool."""
-        some = self.forget | self.heldout
-        return some if self.request is None else some | (self.request > 0)
+        queried = self.forget | self.heldout
+        return queried if self.request is None else queried | (self.request > 0)
 
     def until(self, request: int) -> "Membership":
         """The same after so many requests: later ones are not forgotten yet, and their canaries no pairs yet."""
-        made = self.request <= request
+        past = self.request <= request
         later = (self.request > request).any(axis=0)
         return replace(
-            self, forget=self.forget & made, heldout=self.heldout & made,
+            self, forget=self.forget & past, heldout=self.heldout & past,
             pair=None if self.pair is None else np.where(later, -1, self.pair),
         )  # fmt: skip
 
     def part(self, request: int) -> "Membership":
         """One request by itself, made or yet to come: what models were trained on of it is ``forget``, the rest of it
         ``heldout``; canaries of others are no pairs."""
-        own = self.request == request
+        requested = self.request == request
         return replace(
-            self, forget=own & self.train, heldout=own & ~self.train, request=None,
-            pair=None if self.pair is None else np.where(own.any(axis=0), self.pair, -1),
+            self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
+            pair=None if self.pair is None else np.where(requested.any(axis=0), self.pair, -1),
         )  # fmt: skip
 
     @property
@@ -101,8 +101,8 @@ class Membership:
     def originals(self) -> tuple[np.ndarray, np.ndarray]:
         """Which models have to be trained, int64 [originals], and which of these each model copies, int64 [models]."""
         if self.replicate is None:
-            every = np.arange(len(self.seed))
-            return every, every
+            models = np.arange(len(self.seed))
+            return models, models
         _, first, copies = np.unique(self.seed, return_index=True, return_inverse=True)
         return first, copies
 
@@ -111,7 +111,7 @@ class Membership:
         seeds = self.seed.tolist()
         if self.replicate is not None:
             seeds = [seed_of(seed, "replicate", number) for seed, number in zip(seeds, self.replicate, strict=True)]
-        return seeds if self.made < 2 else [seed_of(seed, "request", self.made) for seed in seeds]
+        return seeds if self.request_count < 2 else [seed_of(seed, "request", self.request_count) for seed in seeds]
 
     def __getitem__(self, models: np.ndarray | slice) -> "Membership":
         """The memberships of some of the models."""
@@ -128,11 +128,11 @@ class Membership:
         """
         stacked = {}
         for f in fields(Membership):
-            first, *others = (getattr(p, f.name) for p in parts)
+            first, *rest = (getattr(p, f.name) for p in parts)
             shared = first is None or f.name in OF_SAMPLES
-            if any(not np.array_equal(other, first) if shared else other is None for other in others):
+            if any(not np.array_equal(value, first) if shared else value is None for value in rest):
                 raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
-            stacked[f.name] = first if shared else np.concatenate([first, *others])
+            stacked[f.name] = first if shared else np.concatenate([first, *rest])
         return Membership(**stacked)
 
     def write(self, path: str | Path) -> None:

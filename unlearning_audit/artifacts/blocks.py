@@ -5,7 +5,7 @@ import io
 import os
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import changed, record_of, told, verify
+from unlearning_audit.artifacts.files import changed, reading_errors, record_of, verify
 
 #: Bytes of a block, of the checksum of one, and of the smallest file whose blocks have checksums of their own.
 SIZE, DIGEST, LEAST = 1 << 16, 8, 1 << 20
@@ -28,32 +28,32 @@ class Blocks(io.RawIOBase):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        known = bytes.fromhex(record_of(path).get("blocks", {}).get(self.path.name, ""))
-        self.apart = bool(known)
-        if not known:
+        checksums = bytes.fromhex(record_of(path).get("blocks", {}).get(self.path.name, ""))
+        self.apart = bool(checksums)
+        if not checksums:
             verify(path)
-        self._file = told(path, lambda: self.path.open("rb"))
+        self._file = reading_errors(path, lambda: self.path.open("rb"))
         self._size, self._at = os.fstat(self._file.fileno()).st_size, 0
-        self._unread = {start: known[at : at + DIGEST] for start, at in _places(known)}
-        if known and -(-self._size // SIZE) * DIGEST != len(known):
+        self._unread = {start: checksums[at : at + DIGEST] for start, at in _places(checksums)}
+        if checksums and -(-self._size // SIZE) * DIGEST != len(checksums):
             raise changed(self.path)
 
     def readinto(self, into: memoryview) -> int:
-        wanted = min(len(into), self._size - self._at)
-        if wanted <= 0:
+        length = min(len(into), self._size - self._at)
+        if length <= 0:
             return 0
-        start, end = self._at, self._at + wanted
+        start, end = self._at, self._at + length
         unread = [place for place in range(start - start % SIZE, end, SIZE) if place in self._unread]
         if unread:
             start, end = min(start, unread[0]), max(end, min(unread[-1] + SIZE, self._size))
-        found = memoryview(_read(self._file.fileno(), end - start, start))
+        content = memoryview(_read(self._file.fileno(), end - start, start))
         for place in unread:
-            if _digest(found[place - start : place - start + SIZE]) != self._unread[place]:
+            if _digest(content[place - start : place - start + SIZE]) != self._unread[place]:
                 raise changed(self.path)
             del self._unread[place]
-        into[:wanted] = found[self._at - start : self._at - start + wanted]
-        self._at += wanted
-        return wanted
+        into[:length] = content[self._at - start : self._at - start + length]
+        self._at += length
+        return length
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
@@ -73,9 +73,9 @@ class Blocks(io.RawIOBase):
         super().close()
 
 
-def _places(known: bytes):
+def _places(checksums: bytes):
     """Where each block begins in its file, and its checksum among all."""
-    return ((at // DIGEST * SIZE, at) for at in range(0, len(known), DIGEST))
+    return ((at // DIGEST * SIZE, at) for at in range(0, len(checksums), DIGEST))
 
 
 def _digest(block: bytes | memoryview) -> bytes:
@@ -84,11 +84,11 @@ def _digest(block: bytes | memoryview) -> bytes:
 
 def _read(file: int, length: int, start: int) -> bytearray:
     """So many bytes from there on, which the system may give in parts."""
-    found = bytearray(length)
-    view, done = memoryview(found), 0
-    while done < length:
-        got = os.preadv(file, [view[done:]], start + done)
+    content = bytearray(length)
+    view, position = memoryview(content), 0
+    while position < length:
+        got = os.preadv(file, [view[position:]], start + position)
         if not got:
-            raise EOFError(f"{length - done} bytes are missing")
-        done += got
-    return found
+            raise EOFError(f"{length - position} bytes are missing")
+        position += got
+    return content

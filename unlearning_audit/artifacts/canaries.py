@@ -14,10 +14,9 @@ def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
         return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
     both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
     for name, mask in (("forgot", forget), ("held out", heldout)):
-        one = mask[:, both].sum(axis=2)
-        if (one != 1).any():
-            model, wrong = (int(i) for i in np.argwhere(one != 1)[0])
-            return (
-                f"has pair {number[wrong]}, of which model {model} {name} {one[model, wrong]} samples in place of one"
-            )
+        members = mask[:, both].sum(axis=2)
+        if (members != 1).any():
+            model, wrong = (int(i) for i in np.argwhere(members != 1)[0])
+            count = members[model, wrong]
+            return f"has pair {number[wrong]}, of which model {model} {name} {count} samples in place of one"
     return ""

@@ -65,10 +65,10 @@ class Contribution:
     index: np.ndarray
     standard: Standard
 
-    def alike(self, other: "Contribution") -> bool:
+    def alike(self, reference: "Contribution") -> bool:
         """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
-        return self.names == other.names and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("unit", "split", "index")
+        return self.names == reference.names and all(
+            np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")
         )
 
 
@@ -87,24 +87,25 @@ def single(
     )  # fmt: skip
 
 
-def write(path: str | Path, found: dict[str, Contribution]) -> None:
+def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
     """Write ``contributions.npz`` atomically: metric → contribution. Influences are kept as float32."""
-    arrays = {"metrics": np.array(list(found), "U")}
-    for name, one in found.items():
-        standard = one.standard
+    arrays = {"metrics": np.array(list(contributions), "U")}
+    for name, contribution in contributions.items():
+        standard = contribution.standard
         ideal = np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64)
-        own = {
-            "names": np.array(one.names, "U"), "value": one.value.astype(np.float64),
-            "influence": one.influence.astype(np.float32), "imagined": one.imagined.astype(np.float64),
-            "unit": one.unit.astype(np.int64), "split": one.split.astype(np.int64),
-            "index": one.index.astype(np.int64), "ideal": ideal, "near": np.array(standard.near),
-            "margin": np.array(standard.margin), "scale": np.array(standard.scale),
+        columns = {
+            "names": np.array(contribution.names, "U"), "value": contribution.value.astype(np.float64),
+            "influence": contribution.influence.astype(np.float32),
+            "imagined": contribution.imagined.astype(np.float64), "unit": contribution.unit.astype(np.int64),
+            "split": contribution.split.astype(np.int64), "index": contribution.index.astype(np.int64),
+            "ideal": ideal, "near": np.array(standard.near), "margin": np.array(standard.margin),
+            "scale": np.array(standard.scale),
             "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
             "narrows": np.array(standard.narrows), "chance": np.array(standard.chance),
             "coarse": np.array(standard.coarse),
             "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
         }  # fmt: skip
-        arrays |= {f"{name}.{field}": value for field, value in own.items()}
+        arrays |= {f"{name}.{field}": value for field, value in columns.items()}
     # Most of it are zeros, and few values: a tenth of its size when it is compressed.
     with replacing(path) as part, part.open("wb") as file:
         np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
@@ -113,10 +114,10 @@ def write(path: str | Path, found: dict[str, Contribution]) -> None:
 def read(path: str | Path) -> dict[str, Contribution]:
     """Read and check ``contributions.npz``. Raises ArtifactError that names the file and the field."""
     check = Check(path, read_arrays(path))
-    return {name: _one(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
+    return {name: _contribution(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
 
 
-def _one(check: Check, name: str) -> Contribution:
+def _contribution(check: Check, name: str) -> Contribution:
     names = check.field(f"{name}.names", "U", (None,))
     value = check.field(f"{name}.value", "f", (len(names), None))
     shape = value.shape
@@ -138,9 +139,11 @@ def _one(check: Check, name: str) -> Contribution:
         check.fail(f"{name}.scale", f"is {scale!r}, but must be one of {', '.join(SCALES)}")
     if chance not in CHANCES:
         check.fail(f"{name}.chance", f"is {chance!r}, but must be one of {', '.join(CHANCES)}")
-    known = float(ideal[0]) if len(ideal) else np.nan
+    ideal_value = float(ideal[0]) if len(ideal) else np.nan
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
-    standard = Standard(known, near, margin, scale, deciding, far, units, narrows, chance, *map(float, ends), coarse)
+    standard = Standard(
+        ideal_value, near, margin, scale, deciding, far, units, narrows, chance, *map(float, ends), coarse
+    )
     return Contribution(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard
     )

@@ -101,8 +101,8 @@ def _membership(
 def nothing() -> tuple[Data, Membership]:
     """Two samples and a model that stand for files that could not be read; their logits say why."""
     x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
-    seen, zero = np.array([[True, False]]), np.zeros(1, np.int64)
-    members = Membership(seen, seen, ~seen, zero, zero, zero, np.zeros(1, bool))
+    train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
+    members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
     return Data(x, y, np.zeros(2, np.uint8), y, index, 2), members
 
 
@@ -135,7 +135,7 @@ class _Source:
         if value.dtype.kind not in kinds:
             self.fail(name, f"has dtype {value.dtype}, but must be {SAVE[kinds]}")
         if value.shape not in (shape, *also):
-            shapes = " or ".join(str(list(one)) for one in (shape, *also))
+            shapes = " or ".join(str(list(accepted)) for accepted in (shape, *also))
             why = f"{self.files['logits']} says how many models and samples there are"
             self.fail(name, f"has shape {list(value.shape)}, but must be {shapes}; {why}")
         return value
@@ -186,23 +186,23 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
     """int64 [samples], and [models, samples] where models differ, else None."""
     value = source.array("labels", "iu", (samples,), (models, samples)).astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
-        found = f"from {value.min()} to {value.max()}"
-        source.fail("labels", f"has values {found}, but must be 0 to {classes - 1}, the classes of the logits")
-    each = np.broadcast_to(value, (models, samples))
-    if (each == each[:1]).all():
-        return each[0], None
+        span = f"from {value.min()} to {value.max()}"
+        source.fail("labels", f"has values {span}, but must be 0 to {classes - 1}, the classes of the logits")
+    by_model = np.broadcast_to(value, (models, samples))
+    if (by_model == by_model[:1]).all():
+        return by_model[0], None
     return _most_common(value, classes), value
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
     """train, forget and heldout, bool [models, samples], checked for overlap."""
-    given = {
+    masks = {
         name: source.per_model(name, "b", models, samples) for name in ("train", "forget", "heldout") if name in source
     }
-    forget = given.get("forget", np.zeros((models, samples), bool))
-    if "forget" in given and not forget.any(axis=1).all():
+    forget = masks.get("forget", np.zeros((models, samples), bool))
+    if "forget" in masks and not forget.any(axis=1).all():
         source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all files")
-    train = given.get("train", forget)
+    train = masks.get("train", forget)
     outside = forget & ~train
     if population in RETRAINED:
         partly = outside.any(axis=1) & (forget & train).any(axis=1)
@@ -219,21 +219,21 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
             f"has {int(outside.sum())} entries outside {source.files['train']}; only what a model was trained on "
             "can be forgotten",
         )
-    if "train" in given and not train.any(axis=1).all():
+    if "train" in masks and not train.any(axis=1).all():
         source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all files")
     if (train & test).any():
-        name = "train" if "train" in given else "forget"
+        name = "train" if "train" in masks else "forget"
         source.fail(
             name, f"has {int((train & test).sum())} entries in {source.files['test']}; no model sees test samples"
         )
-    heldout = given.get("heldout")
+    heldout = masks.get("heldout")
     if heldout is None:
         heldout = ~train & train.any(axis=0)
         if not heldout.any(axis=1).all():
             heldout = ~train
     elif (heldout & train).any():
-        other = source.files.get("train", source.files.get("forget"))
-        source.fail("heldout", f"has {int((heldout & train).sum())} entries in {other}; a model has not seen these")
+        file = source.files.get("train", source.files.get("forget"))
+        source.fail("heldout", f"has {int((heldout & train).sum())} entries in {file}; a model has not seen these")
     return {"train": train, "forget": forget, "heldout": heldout}
 
 
@@ -241,14 +241,14 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     """split and block, int64 [models]: as given, or by the memberships."""
     models = len(masks["forget"])
     zeros = np.zeros(models, np.int64)
-    given = {
+    columns = {
         name: source.per_model(name, "iu", models, None).astype(np.int64)
         for name in ("split", "block")
         if name in source
     }
-    if "split" in given:
-        return given["split"], given.get("block", zeros)
-    if "block" in given:
+    if "split" in columns:
+        return columns["split"], columns.get("block", zeros)
+    if "block" in columns:
         source.fail("block", "says nothing without split.npy; add split.npy or leave block.npy out")
     both = zip(masks["forget"], masks["heldout"], strict=True)
     keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]

@@ -48,9 +48,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for other in path.parent.glob(f".{path.name}.*.part"):
-            if _abandoned(other):
-                other.unlink(missing_ok=True)
+        for leftover in path.parent.glob(f".{path.name}.*.part"):
+            if _abandoned(leftover):
+                leftover.unlink(missing_ok=True)
         yield part
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
@@ -128,9 +128,9 @@ def sha256(path: str | Path) -> str:
 
 def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
     """Write named arrays to one uncompressed ``.npz``, byte for byte the same for the same arrays."""
-    named = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    contiguous = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     with replacing(path) as part, part.open("wb") as file:
-        np.savez(file, node=np.array(node_of(path)), **named)
+        np.savez(file, node=np.array(node_of(path)), **contiguous)
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -150,7 +150,7 @@ def checked(path: str | Path, read: Callable):
     """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
     one ArtifactError."""
     verify(path)
-    return told(path, read)
+    return reading_errors(path, read)
 
 
 def reason(error: Exception) -> str:
@@ -169,7 +169,7 @@ def write_json(path: str | Path, value: object) -> None:
 def read_json(path: str | Path):
     """Read JSON. Raises ArtifactError for a missing or damaged file."""
     if Path(path).name == "spec.json":  # checks itself while it is read
-        return told(path, lambda: record_of(path))
+        return reading_errors(path, lambda: record_of(path))
     return checked(path, lambda: json.loads(Path(path).read_text()))
 
 
@@ -197,22 +197,22 @@ def verify(path: str | Path) -> None:
     path = Path(path)
     spec, seal = path.with_name("spec.json"), _seal_of(path)
     if spec.exists():
-        wanted = record_of(path).get("checksums", {}).get(path.name)
+        expected = record_of(path).get("checksums", {}).get(path.name)
     else:
-        wanted = told(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
-    if wanted is not None and wanted != told(path, lambda: checksum(path)):
+        expected = reading_errors(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
+    if expected is not None and expected != reading_errors(path, lambda: checksum(path)):
         raise changed(path)
 
 
 def changed(path: Path) -> ArtifactError:
     """The refusal of a file that is not what its job wrote."""
     spec = path.with_name("spec.json")
-    record, own = _seal_of(path), ""
+    record, remedy = _seal_of(path), ""
     if spec.exists():
-        record, own = spec, f", or, if the file is your own, write {{}} into {spec}"
+        record, remedy = spec, f", or, if the file is your own, write {{}} into {spec}"
     return ArtifactError(
         f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
-        f"it and run again{own}"
+        f"it and run again{remedy}"
     )
 
 
@@ -227,8 +227,8 @@ def record_of(path: str | Path) -> dict:
     path = Path(path).with_name("spec.json")
     if not path.exists():
         return {}
-    text = told(path, lambda: path.read_text(encoding="utf-8"))
-    value = told(path, lambda: json.loads(text))
+    text = reading_errors(path, lambda: path.read_text(encoding="utf-8"))
+    value = reading_errors(path, lambda: json.loads(text))
     if value == {}:
         return value
     if not isinstance(value, dict) or not _as_made(text):
@@ -240,7 +240,7 @@ def record_of(path: str | Path) -> dict:
     return value
 
 
-def told(path: str | Path, read: Callable):
+def reading_errors(path: str | Path, read: Callable):
     """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
@@ -277,11 +277,11 @@ def _checksum_of(text: str) -> str:
 def _as_made(text: str) -> bool:
     """Whether the checksum in the text of a spec is that of the text without its line, the only one so indented."""
     before, _, after = text.partition('\n "checksum": "')
-    own, rest = after[:40], after[40:]
+    title, rest = after[:40], after[40:]
     if rest.startswith('",'):
-        return own == _checksum_of(before + rest[2:])
+        return title == _checksum_of(before + rest[2:])
     first = before == "{"  # it is the last field, and then perhaps the only one
-    return own == _checksum_of(before.removesuffix(",") + rest[1 + first :])
+    return title == _checksum_of(before.removesuffix(",") + rest[1 + first :])
 
 
 # ---------------------------------------------------------------- fields

@@ -18,8 +18,8 @@ def digest(folder: Path) -> str:
     A file whose size, times and place on the disk are those of the last time is not read again. Exchanging two files
     changes the latter two even where sizes and dates are equal.
     """
-    kept = _kept()
-    before = kept.get(key := str(folder.resolve()), {})
+    cache = _cached()
+    before = cache.get(key := str(folder.resolve()), {})
     now = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name, status = str(path.relative_to(folder)), path.stat()
@@ -28,18 +28,18 @@ def digest(folder: Path) -> str:
         now[name] = [*stamp, last[-1] if last and last[:-1] == stamp else sha256(path)]
     if now != before and KEPT.parent.is_dir():
         with suppress(ArtifactError, OSError), replacing(KEPT) as part:
-            part.write_text(json.dumps({**kept, key: now}))
+            part.write_text(json.dumps({**cache, key: now}))
     listing = "\n".join(f"{name}\0{entry[-1]}" for name, entry in now.items())
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
 
-def _kept() -> dict[str, dict[str, list]]:
+def _cached() -> dict[str, dict[str, list]]:
     """Folder → file → size, times, number and digest; whatever else stands there counts as nothing."""
     try:
         if os.stat(KEPT).st_uid != os.getuid():
             return {}
-        kept = json.loads(KEPT.read_text())
-        assert all(isinstance(entry, list) and len(entry) == 5 for files in kept.values() for entry in files.values())
+        cache = json.loads(KEPT.read_text())
+        assert all(isinstance(entry, list) and len(entry) == 5 for files in cache.values() for entry in files.values())
     except (OSError, ValueError, AttributeError, AssertionError):
         return {}
-    return kept
+    return cache

@@ -35,24 +35,24 @@ class Generations:
             raise FailedError("method", str(check.arrays["why"]))
         index = check.field("index", "iu", (None, None))
         tokens = check.field("tokens", "iu", (*index.shape, None))
-        for own in index:
-            if len(np.unique(own[own >= 0])) != (own >= 0).sum():
+        for rows in index:
+            if len(np.unique(rows[rows >= 0])) != (rows >= 0).sum():
                 check.fail("index", "names a sample twice for one model")
         return cls(tokens, index.astype(np.int64))
 
 
-def asked(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
+def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
     """Which samples each model continues, int64 [models, rows], filled with −1.
 
     All that it forgot or that was held out, ``most`` of what it keeps and ``most`` of the test part, drawn by its seed
     alone, so that a model and the one retrained in its place are asked the same.
     """
-    found = []
+    sampled = []
     for number, seed in enumerate(member.seed.tolist()):
-        own = [np.flatnonzero(member.forget[number] | member.heldout[number])]
+        samples = [np.flatnonzero(member.forget[number] | member.heldout[number])]
         for name, mask in (("retain", member.retain[number]), ("test", part == 1)):
             rows = np.flatnonzero(mask)
-            own.append(generator("generate", name, seed).permutation(rows)[:most])
-        found.append(np.sort(np.concatenate(own)))
-    width = max(map(len, found))
-    return np.stack([np.pad(own, (0, width - len(own)), constant_values=-1) for own in found])
+            samples.append(generator("generate", name, seed).permutation(rows)[:most])
+        sampled.append(np.sort(np.concatenate(samples)))
+    width = max(map(len, sampled))
+    return np.stack([np.pad(samples, (0, width - len(samples)), constant_values=-1) for samples in sampled])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.blocks import SIZE, Blocks
-from unlearning_audit.artifacts.files import Check, FailedError, NotFiniteError, same_node, told, write_arrays
+from unlearning_audit.artifacts.files import Check, FailedError, NotFiniteError, reading_errors, same_node, write_arrays
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Logits:
         if first is not None:
             order = np.argsort(~first, kind="stable")
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}
-        not_finite = sum(_not_finite(one) for one in self.logits)
+        not_finite = sum(_not_finite(values) for values in self.logits)
         write_arrays(path, **arrays, not_finite=np.array(not_finite))
 
     @classmethod
@@ -38,7 +38,7 @@ class Logits:
         stored = StoredLogits.open(path, models)
         order = stored.order
         return cls(
-            np.stack(list(stored.each(range(len(stored)), order))), stored.index[order], stored.y[order]
+            np.stack(list(stored.by_model(range(len(stored)), order))), stored.index[order], stored.y[order]
         )  # fmt: skip
 
     @staticmethod
@@ -50,14 +50,14 @@ class Logits:
 @dataclass(frozen=True)
 class StoredLogits:
     """As `Logits`, but the logits stay in the file ``path``, where they begin at byte ``start``: float of ``dtype`` and
-    ``shape`` [models, rows, classes]. ``order`` int64 [rows]: the rows by ascending index. ``kept``: these logits, if
+    ``shape`` [models, rows, classes]. ``order`` int64 [rows]: the rows by ascending index. ``memory``: these logits, if
     their file cannot be read in part."""
 
     path: Path
     shape: tuple[int, int, int]
     dtype: np.dtype
     start: int | None
-    kept: np.ndarray | None
+    memory: np.ndarray | None
     index: np.ndarray
     order: np.ndarray
     y: np.ndarray
@@ -71,8 +71,8 @@ class StoredLogits:
         which a method that diverged leaves behind, FailedError for models that were never made, and ArtifactError
         otherwise."""
         with Blocks(path) as file:
-            arrays, start, kept = told(path, lambda: _contents(file))
-            trusted = file.apart and kept is None
+            arrays, start, memory = reading_errors(path, lambda: _contents(file))
+            trusted = file.apart and memory is None
         node = arrays.pop("node", None)
         same_node(path, None if node is None else str(node))
         check = Check(path, arrays, may_diverge=True)
@@ -82,7 +82,7 @@ class StoredLogits:
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
-        stored = cls(Path(path), logits.shape, logits.dtype, start, kept, index, order, y)
+        stored = cls(Path(path), logits.shape, logits.dtype, start, memory, index, order, y)
         # What a job wrote says so itself, which saves reading it all.
         bad = int(arrays["not_finite"]) if trusted else stored._count_not_finite()
         if bad:
@@ -94,17 +94,17 @@ class StoredLogits:
             check.fail("y", f"has labels outside 0 … {classes - 1}, the classes of the logits")
         return stored
 
-    def each(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    def by_model(self, models: Sequence[int], rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Logits of some models, one after the other, at ``rows`` int64 [rows] of the file (default: all), each
         [rows, classes]."""
-        if self.kept is not None:
-            yield from (self.kept[model] if rows is None else self.kept[model][rows] for model in models)
+        if self.memory is not None:
+            yield from (self.memory[model] if rows is None else self.memory[model][rows] for model in models)
             return
         _, samples, classes = self.shape
         width = classes * self.dtype.itemsize
-        every = np.arange(samples)
-        wanted, back = (every, None) if rows is None else np.unique(rows, return_inverse=True)
-        runs = np.split(wanted, np.flatnonzero(np.diff(wanted) * width > SIZE) + 1) if len(wanted) else []
+        positions = np.arange(samples)
+        places, back = (positions, None) if rows is None else np.unique(rows, return_inverse=True)
+        runs = np.split(places, np.flatnonzero(np.diff(places) * width > SIZE) + 1) if len(places) else []
         with Blocks(self.path) as file:
 
             def read(model: int, run: np.ndarray) -> np.ndarray:
@@ -114,20 +114,20 @@ class StoredLogits:
 
             none = np.zeros((0, classes), self.dtype)
             for model in models:
-                own = np.concatenate([none, *(read(int(model), run) for run in runs)])
-                yield own if back is None else own[back]
+                values = np.concatenate([none, *(read(int(model), run) for run in runs)])
+                yield values if back is None else values[back]
 
     def _count_not_finite(self) -> int:
-        return told(self.path, lambda: sum(_not_finite(one) for one in self.each(range(len(self)))))
+        return reading_errors(self.path, lambda: sum(_not_finite(values) for values in self.by_model(range(len(self)))))
 
 
 def content(path: str | Path) -> dict[str, tuple[int, int]]:
     """Checksum (CRC-32) and size of every array in a file of logits, from its zip's directory; nothing else is read.
     Raises ArtifactError."""
     with Blocks(path) as file:
-        members = told(path, lambda: zipfile.ZipFile(file).infolist())
+        members = reading_errors(path, lambda: zipfile.ZipFile(file).infolist())
     # The file also names its own node, which says nothing about the logits.
-    return {one.filename: (one.CRC, one.file_size) for one in members if one.filename != "node.npy"}
+    return {member.filename: (member.CRC, member.file_size) for member in members if member.filename != "node.npy"}
 
 
 def _not_finite(values: np.ndarray) -> int:

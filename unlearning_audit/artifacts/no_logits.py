@@ -39,10 +39,10 @@ def problem(logits: np.ndarray) -> str:
     for wrong, words, advice in CHECKS:
         hit = [number for number, model in enumerate(models) if varied[number] and wrong(model)]
         if hit:
-            some = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
-            which = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({some})"
+            numbers = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
+            place = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({numbers})"
             total = models[hit].sum(axis=-1).mean()
-            return f"holds {words.format(total=total)}{which}; {advice}"
+            return f"holds {words.format(total=total)}{place}; {advice}"
     return ""
 
 

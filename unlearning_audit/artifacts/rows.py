@@ -126,8 +126,15 @@ def write_union(path: str | Path, study: str, records: Collection[Record]) -> No
     """Write the rows of all methods of a study, with a column for every axis, ``axis_epsilon``."""
     axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
     cells = (
-        [study, one.scenario, one.protocol, one.method, *(one.axes.get(axis, "") for axis in axes), *_cells(one.row)]
-        for one in records
+        [
+            study,
+            entry.scenario,
+            entry.protocol,
+            entry.method,
+            *(entry.axes.get(axis, "") for axis in axes),
+            *_cells(entry.row),
+        ]
+        for entry in records
     )
     _write(path, (*OWNER, *(AXIS + axis for axis in axes), *COLUMNS, *FAILED), cells)
 
@@ -136,9 +143,11 @@ def read_union(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
     """Read the rows of some ``scenarios`` and ``metrics`` of a study, or all. Raises ArtifactError as `read`."""
-    kept = {"scenario": scenarios, "metric": metrics}
+    filters = {"scenario": scenarios, "metric": metrics}
     records = []
-    for header, cells, row in _read(path, OWNER, {name: some for name, some in kept.items() if some is not None}):
+    for header, cells, row in _read(
+        path, OWNER, {name: values for name, values in filters.items() if values is not None}
+    ):
         axes = {name[len(AXIS) :]: cells[at] for name, at in header.items() if name.startswith(AXIS) and cells[at]}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
         records.append(Record(scenario, protocol, method, axes, row))
@@ -176,10 +185,10 @@ def _write(path: str | Path, header: tuple[str, ...], lines: Iterable[list[str]]
 
 
 def _read(
-    path: str | Path, owner: tuple[str, ...], kept: dict[str, Collection[str]] | None = None
+    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]] | None = None
 ) -> Iterator[tuple[dict[str, int], list[str], Row | Failure]]:
-    """Of every line its header (column → place), its cells and its row; ``kept``: column → values, or all."""
-    names, lines = checked(path, lambda: _lines(path, kept or {}))
+    """Of every line its header (column → place), its cells and its row; ``filters``: column → values, or all."""
+    names, lines = checked(path, lambda: _lines(path, filters or {}))
     header = {name: at for at, name in enumerate(names)}
     for column in (*owner, *COLUMNS, *FAILED):
         if column not in header:
@@ -192,8 +201,10 @@ def _read(
         yield header, cells, _row(path, line, header, cells)
 
 
-def _lines(path: str | Path, kept: dict[str, Collection[str]]) -> tuple[list[str], Iterable[tuple[int, Sequence[str]]]]:
-    """The header, and number and cells of every line with the values ``kept``; of a file that is not a table of equal
+def _lines(
+    path: str | Path, filters: dict[str, Collection[str]]
+) -> tuple[list[str], Iterable[tuple[int, Sequence[str]]]]:
+    """The header, and number and cells of every line that pass the ``filters``; of a file that is not a table of equal
     lines all of them, so that the faulty one is found."""
     with light_arrow() as arrow, Path(path).open("rb") as file:
         from pyarrow import compute
@@ -210,9 +221,9 @@ def _lines(path: str | Path, kept: dict[str, Collection[str]]) -> tuple[list[str
                 text,
             )
             mask = np.ones(len(table), dtype=bool)
-            for name, values in kept.items():
-                known = arrow.array(list(values), arrow.string())
-                mask &= compute.is_in(table[name], known).to_numpy(zero_copy_only=False)
+            for name, values in filters.items():
+                accepted = arrow.array(list(values), arrow.string())
+                mask &= compute.is_in(table[name], accepted).to_numpy(zero_copy_only=False)
         except (arrow.ArrowInvalid, KeyError):
             return _careful_lines(path)
         numbers = np.flatnonzero(mask)

@@ -43,8 +43,8 @@ class Data:
     def write(self, path: str | Path) -> None:
         """Write atomically."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "classes"}
-        given = {name: value for name, value in arrays.items() if value is not None}
-        write_arrays(path, **given, classes=np.array(self.classes))
+        present = {name: value for name, value in arrays.items() if value is not None}
+        write_arrays(path, **present, classes=np.array(self.classes))
 
     @classmethod
     def read(cls, path: str | Path) -> "Data":

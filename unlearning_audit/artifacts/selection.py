@@ -30,7 +30,7 @@ class Selection:
         """Read and check that it fits ``samples``. Raises ArtifactError that names the file and the field."""
         check = Check(path, read_arrays(path))
         kinds = {"vulnerable": "b", "protected": "b", "ratio": "f"}
-        found = cls(**{name: check.field(name, kind, (samples,)) for name, kind in kinds.items()})
-        if (found.vulnerable & found.protected).any():
+        selection = cls(**{name: check.field(name, kind, (samples,)) for name, kind in kinds.items()})
+        if (selection.vulnerable & selection.protected).any():
             check.fail("protected", "holds samples that are vulnerable as well")
-        return found
+        return selection

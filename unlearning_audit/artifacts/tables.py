@@ -48,8 +48,8 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
         arrays = {name: arrow.array(values) for name, values in columns.items()}
         text = [name for name, values in columns.items() if np.asarray(values).dtype.kind == "U"]
         arrays |= {name: arrays[name].dictionary_encode() for name in text}
-        said = {"node": node_of(path)} | ({"failed": json.dumps(failed, sort_keys=True)} if failed else {})
-        table = arrow.table(arrays).replace_schema_metadata(said)
+        metadata = {"node": node_of(path)} | ({"failed": json.dumps(failed, sort_keys=True)} if failed else {})
+        table = arrow.table(arrays).replace_schema_metadata(metadata)
         arrow.parquet.write_table(table, part, compression="zstd")
 
 
@@ -84,8 +84,8 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     for name, kind in {"attack": "i", "form": "i", "model": "i", "index": "i", "role": "i", "decision": "b"}.items():
         check.field(name, kind)
     check.field("score", "f")
-    for name, known in labels.items():
-        if not all(isinstance(label, str) for label in known):
+    for name, texts in labels.items():
+        if not all(isinstance(label, str) for label in texts):
             check.fail(name, "holds values that are not text")
     if not set(labels["role"]) <= set(ROLES):
         check.fail("role", f"has values other than {', '.join(ROLES)}")
@@ -93,12 +93,12 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     values = {"model": columns["model"], "index": columns["index"], "role": role}
     values |= {"score": columns["score"], "decision": columns["decision"]}
     group = columns["attack"].astype(np.int64) * len(labels["form"]) + columns["form"]
-    found = {}
+    tables = {}
     for code in np.unique(group):
         attack, form = divmod(int(code), len(labels["form"]))
         rows = group == code
-        found[labels["attack"][attack], labels["form"][form]] = {n: v[rows] for n, v in values.items()}
-    return found
+        tables[labels["attack"][attack], labels["form"][form]] = {n: v[rows] for n, v in values.items()}
+    return tables
 
 
 def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:

@@ -32,7 +32,7 @@ def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: i
     rows = np.flatnonzero(view == VIEWS[kind])
     rows = rows[np.argsort(parent[rows], kind="stable")]
     count = np.bincount(parent[rows], minlength=samples)
-    found = np.full((samples, int(count.max(initial=0))), -1)
+    table = np.full((samples, int(count.max(initial=0))), -1)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    found[parent[rows], place] = rows
-    return found
+    table[parent[rows], place] = rows
+    return table

@@ -159,20 +159,20 @@ class Bank(Models):
 
     def copy(self) -> "Bank":
         """A deep copy of the models."""
-        other = copy.copy(self)
-        other.parameters = {k: v.clone() for k, v in self.parameters.items()}
-        other.buffers = {k: v.clone() for k, v in self.buffers.items()}
-        other.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
-        return other
+        duplicate = copy.copy(self)
+        duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
+        duplicate.buffers = {k: v.clone() for k, v in self.buffers.items()}
+        duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
+        return duplicate
 
     def take(self, models: np.ndarray) -> "Bank":
         """The models of the given numbers, int64 [any], in that order; a number may come more than once."""
-        other, at = self.copy(), torch.from_numpy(models)
-        other.seeds = [self.seeds[m] for m in models]
-        for states in (other.parameters, other.buffers, other.updates or {}):
+        subset, at = self.copy(), torch.from_numpy(models)
+        subset.seeds = [self.seeds[m] for m in models]
+        for states in (subset.parameters, subset.buffers, subset.updates or {}):
             states.update({name: value[at] for name, value in states.items()})
-        other.labels = self.labels[at] if self.labels.ndim == 2 else self.labels
-        return other
+        subset.labels = self.labels[at] if self.labels.ndim == 2 else self.labels
+        return subset
 
     def frozen(self) -> "Teacher":
         """A frozen copy of the models, such as a teacher in distillation."""
@@ -269,6 +269,6 @@ class Teacher:
     def __call__(self, batch: Batch) -> Tensor:
         """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
         if self._group is None or self._group[0] is not batch.models:
-            own = ({k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers))
-            self._group = (batch.models, *own)
+            states = ({k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers))
+            self._group = (batch.models, *states)
         return self.engine.forward(*self._group[1:], batch.x, batch.reading)

@@ -21,12 +21,12 @@ CHAIN, MEAN, OTHER = 1024, 256, 16
 
 def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
     """∂/∂θ of the mean cross-entropy over ``x`` [rows, …], ``y`` int64 [rows]: name → tensor."""
-    own = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
     for part, label in zip(x.split(MEAN), y.split(MEAN), strict=True):
-        logits = functional_call(model, {**own, **buffers}, (part,))
+        logits = functional_call(model, {**leaves, **buffers}, (part,))
         loss = functional.cross_entropy(logits, label, reduction="sum") / len(x)
-        for name, g in _gradients(loss, own).items():
+        for name, g in _gradients(loss, leaves).items():
             total[name] += g
     return total
 
@@ -55,16 +55,18 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
                 (g * g).sum(1) * ((inputs[n] ** 2).sum(1) + (f"{n}.bias" in parameters)) for n, g in gradients.items()
             ))  # fmt: skip
     else:
-        for own, logits, label in _per_sample(model, parameters, buffers, x, y):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), own)
+        for weights, logits, label in _per_sample(model, parameters, buffers, x, y):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
             norms.append(sum(g.flatten(1).square().sum(1) for g in gradients.values()))
     return torch.cat(norms)
 
 
 def _gradients(loss: Tensor, of: State) -> State:
     """∂ loss/∂ each of ``of``; the graph is kept for the next label."""
-    found = torch.autograd.grad(loss, list(of.values()), retain_graph=True, allow_unused=True, materialize_grads=True)
-    return dict(zip(of, found, strict=True))
+    gradients = torch.autograd.grad(
+        loss, list(of.values()), retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+    return dict(zip(of, gradients, strict=True))
 
 
 def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[Tensor, Tensor]]:
@@ -97,8 +99,8 @@ def _per_sample(
     """By chunks: weights expanded per sample [rows, …], logits, labels."""
     run = vmap(lambda p, v: functional_call(model, {**p, **buffers}, (v.unsqueeze(0),)).squeeze(0))
     for part, label in zip(x.split(OTHER), y.split(OTHER), strict=True):
-        own = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
-        yield own, run(own, part), label
+        leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
+        yield leaves, run(leaves, part), label
 
 
 def _add_chain_squares(total, model, parameters, buffers, x, y, labels) -> None:
@@ -113,9 +115,9 @@ def _add_chain_squares(total, model, parameters, buffers, x, y, labels) -> None:
 
 
 def _add_sample_squares(total, model, parameters, buffers, x, y, labels) -> None:
-    for own, logits, observed in _per_sample(model, parameters, buffers, x, y):
+    for weights, logits, observed in _per_sample(model, parameters, buffers, x, y):
         for weight, label in _weighted_labels(logits, observed, labels):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), own)
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
             for name, g in gradients.items():
                 total[name] += torch.einsum("n,n...->...", weight, g * g)
 

@@ -82,42 +82,42 @@ class StackedChain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
-        values, kept, biases = [_aligned(x)], [], iter(weights[1::2])
+        values, matrices, biases = [_aligned(x)], [], iter(weights[1::2])
         for step, before in zip(steps, (None, *steps), strict=False):
             x = values[-1]
             if step == "linear":
-                kept.append(_aligned(weights[2 * len(kept)]))
-                bias, out = next(biases), _room(*x.shape[:2], kept[-1].shape[1], like=x)
+                matrices.append(_aligned(weights[2 * len(matrices)]))
+                bias, out = next(biases), _room(*x.shape[:2], matrices[-1].shape[1], like=x)
                 if bias is None:
-                    torch.bmm(x, kept[-1].mT, out=out)
+                    torch.bmm(x, matrices[-1].mT, out=out)
                 else:
-                    torch.baddbmm(bias.unsqueeze(1), x, kept[-1].mT, out=out)
+                    torch.baddbmm(bias.unsqueeze(1), x, matrices[-1].mT, out=out)
             else:  # over what a linear layer gave, which nothing else needs
                 out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
             values.append(out)
         ctx.steps = steps
-        ctx.save_for_backward(*values, *kept)
+        ctx.save_for_backward(*values, *matrices)
         return values[-1]
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         values, weights = ctx.saved_tensors[: len(ctx.steps) + 1], [*ctx.saved_tensors[len(ctx.steps) + 1 :]]
-        to_x, _, *needed = ctx.needs_input_grad
-        found = [None] * len(needed)
+        to_x, _, *trainable = ctx.needs_input_grad
+        gradients = [None] * len(trainable)
         for step, x, out in reversed([*zip(ctx.steps, values, values[1:], strict=False)]):
-            if not to_x and not any(needed[: 2 * len(weights)]):
+            if not to_x and not any(trainable[: 2 * len(weights)]):
                 break  # nothing before this layer is trained
             if step != "linear":
                 gradient = ELEMENTWISE[step][1](gradient, out)
                 continue
             weight, gradient, at = weights.pop(), _aligned(gradient), 2 * len(weights)
-            if needed[at]:
-                found[at] = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous()
-            if needed[at + 1]:
-                found[at + 1] = gradient.sum(1)
-            if to_x or any(needed[:at]):
+            if trainable[at]:
+                gradients[at] = torch.bmm(gradient.mT, x, out=_room(*weight.shape, like=x)).contiguous()
+            if trainable[at + 1]:
+                gradients[at + 1] = gradient.sum(1)
+            if to_x or any(trainable[:at]):
                 gradient = torch.bmm(gradient, weight, out=_room(*x.shape, like=x))
-        return gradient if to_x else None, None, *found
+        return gradient if to_x else None, None, *gradients
 
 
 class Stacked:

@@ -40,28 +40,28 @@ class Fit:
         if self.record is not None:
             self.recorded = {k: torch.zeros_like(v) for k, v in bank.parameters.items()}
         for group in bank.engine.groups(len(bank)):
-            leaves, buffers = self.taken(group)
+            leaves, buffers = self.copy_state(group)
             self._train(group, leaves, buffers)
-            self.put(group, leaves, buffers)
+            self.write_back(group, leaves, buffers)
         return self.recorded
 
-    def taken(self, group: list[int]) -> tuple[State, State]:
+    def copy_state(self, group: list[int]) -> tuple[State, State]:
         """Copies of the group's parameters, with gradients for those that are trained, and of its buffers."""
         moving = set(self.bank.parameters if self.only is None else self.only)
         leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
         return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
 
-    def put(self, group: list[int], leaves: State, buffers: State) -> None:
+    def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
         """Write the group's parameters and buffers back to the bank."""
-        for own, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
+        for state, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
             for k, v in trained.items():
-                own[k][group] = v.detach()
+                state[k][group] = v.detach()
 
     def _train(self, group: list[int], leaves: State, buffers: State) -> None:
         """All epochs of the models of one group; ``leaves`` and ``buffers`` change in place."""
         moving = [v for v in leaves.values() if v.requires_grad]
         if isinstance(self.optimiser, tuple):
-            optimisers, steppers = self.optimiser, [own.build(moving) for own in self.optimiser]
+            optimisers, steppers = self.optimiser, [settings.build(moving) for settings in self.optimiser]
         else:
             passes = len(self.passes)
             optimisers, steppers = (self.optimiser,) * passes, [self.optimiser.build(moving)] * passes
@@ -77,18 +77,18 @@ class Fit:
             for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
         ]  # fmt: skip
         readers = [[iter(order) for order in row] for row in orders]
-        done = 0
+        count = 0
         for epoch in range(self.epochs):
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue
                 steps = orders[p][0].steps
                 for step in range(steps):
-                    if done == self.steps:
+                    if count == self.steps:
                         return
                     steppers[p].param_groups[0]["lr"] = optimisers[p].rate(epoch, self.epochs, step, steps)
                     self._step(group, leaves, buffers, streams, readers[p], steppers[p], epoch)
-                    done += 1
+                    count += 1
 
     def _step(self, group, leaves, buffers, streams, readers, stepper, epoch) -> None:
         """One batch of each stream, one update of the weights."""

@@ -20,25 +20,25 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
     """
     if "next" not in bank.readings:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
-    said = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
-    for model, own in enumerate(rows):
-        for at in np.split(np.flatnonzero(own >= 0), range(CHUNK, int((own >= 0).sum()), CHUNK)):
-            x = bank.x[torch.from_numpy(own[at]).to(bank.device)]
-            said[model, at] = continued(bank, model, x).cpu().numpy()
-    return said
+    answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
+    for model, samples in enumerate(rows):
+        for at in np.split(np.flatnonzero(samples >= 0), range(CHUNK, int((samples >= 0).sum()), CHUNK)):
+            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
+            answers[model, at] = continued(bank, model, x).cpu().numpy()
+    return answers
 
 
 def continued(bank: Models, model: int, x: Tensor) -> Tensor:
     """As `greedy`, of one model for the samples ``x`` int [n, length]: int [n, length − 1]."""
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
-    told = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
+    text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(last.max())):
-        likeliest = bank.answers(model, told[:, :t], "next").argmax(-1).to(told.dtype)
-        told[:, t] = torch.where((first <= t) & (t < last), likeliest, told[:, t])
+        likeliest = bank.answers(model, text[:, :t], "next").argmax(-1).to(text.dtype)
+        text[:, t] = torch.where((first <= t) & (t < last), likeliest, text[:, t])
     from_first = first[:, None] + place[:-1]
-    own = told.gather(1, from_first.clamp(max=x.shape[1] - 1))
-    return own.masked_fill(from_first >= last[:, None], -1)
+    answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
+    return answer.masked_fill(from_first >= last[:, None], -1)
 
 
 def bounds(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -75,7 +75,7 @@ class Lane:
     def __init__(self, fit: Fit, group: list[int]) -> None:
         self.fit, self.group, self.bank = fit, group, fit.bank
         self.stream, optimiser, device = fit.passes[0][0], fit.optimiser, fit.bank.device
-        self.leaves, self.buffers = fit.taken(group)
+        self.leaves, self.buffers = fit.copy_state(group)
         on_gpu = torch.device(device).type == "cuda"
         # The GPU's kernel for SGD takes a float32 rate only.
         single = on_gpu and optimiser.optimiser == "sgd"
@@ -127,7 +127,7 @@ class Lane:
         """Wait for the lane and write its models to the bank."""
         if self.queue is not None:
             self.queue.synchronize()
-        self.fit.put(self.group, self.leaves, self.buffers)
+        self.fit.write_back(self.group, self.leaves, self.buffers)
 
     def _recorded(self) -> Callable[[], None]:
         """A function that replays the step on ``rows`` and ``jitter``; recording leaves the weights unchanged."""

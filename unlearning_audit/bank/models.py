@@ -119,8 +119,8 @@ class Models:
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
-            few = self.x.ndim == 4 and torch.device(self.device).type == "cpu"
-            chunk = max(1, min(64 if few else 2048, 2**21 // tokens))
+            images_on_cpu = self.x.ndim == 4 and torch.device(self.device).type == "cpu"
+            chunk = max(1, min(64 if images_on_cpu else 2048, 2**21 // tokens))
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
         out = []
@@ -149,12 +149,12 @@ class Models:
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
         """The labels that ``model`` was trained with, int64 [rows]."""
-        own = self.labels[model] if self.labels.ndim == 2 else self.labels
-        return own[torch.as_tensor(rows, device=self.device)]
+        labels = self.labels[model] if self.labels.ndim == 2 else self.labels
+        return labels[torch.as_tensor(rows, device=self.device)]
 
     def gradient(self, rows: Rows) -> State:
         """Gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
-        return self._each(rows, curvature.mean_gradient)
+        return self._per_model(rows, curvature.mean_gradient)
 
     def squared_gradients(
         self, rows: Rows, *, labels: str = "observed", per_sample: bool = True, batch_size: int = 64
@@ -164,7 +164,7 @@ class Models:
         ``labels`` observed: mean of (∂ CE(x, y)/∂θ)²; ``model``: Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
         ``per_sample`` False the gradients of batch means are squared instead, as some published code does.
         """
-        return self._each(rows, curvature.squares(labels, per_sample, batch_size))
+        return self._per_model(rows, curvature.squares(labels, per_sample, batch_size))
 
     def squared_norms(self, rows: Rows) -> Tensor:
         """‖∂ log p(y|x)/∂θ‖² of every sample, [models, rows]; observed labels (paper 003, eq. 4)."""
@@ -178,7 +178,7 @@ class Models:
             ]
         )  # fmt: skip
 
-    def _each(self, rows: Rows, compute: Callable) -> State:
+    def _per_model(self, rows: Rows, compute: Callable) -> State:
         self.model.eval()
         results = []
         for m in range(len(self)):
@@ -195,6 +195,6 @@ class Models:
         for name in shapes | state:
             if name not in state or name not in shapes or state[name].shape != shapes[name]:
                 raise ValueError(f"tensor {name!r} is new, missing or of another shape")
-        for own in (self.parameters, self.buffers):
-            for name, value in own.items():
+        for tensors in (self.parameters, self.buffers):
+            for name, value in tensors.items():
                 value[model] = state[name].detach()

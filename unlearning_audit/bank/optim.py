@@ -27,8 +27,8 @@ class Optimiser(Settings):
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
         """Learning rate of the 0-based ``step`` of 0-based ``epoch``; only one_cycle moves within an epoch."""
         if self.schedule == "one_cycle":
-            done = (epoch + (step + 0.5) / steps) / epochs
-            return self.lr * min(done / 0.25, (1 - done) / 0.75)
+            progress = (epoch + (step + 0.5) / steps) / epochs
+            return self.lr * min(progress / 0.25, (1 - progress) / 0.75)
         if self.schedule == "cosine":
             return self.lr * (1 + math.cos(math.pi * epoch / epochs)) / 2
         if self.schedule == "multistep":

@@ -143,13 +143,13 @@ def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[
     )  # fmt: skip
     shifts = generator(bank.seeds[m], "train/augment")
     index, labels = torch.from_numpy(rows).to(bank.device), bank.labels_of(m, rows)
-    for chosen in sampler:
-        drawn = torch.tensor(chosen, dtype=torch.int64, device=bank.device)
-        x = bank.scaled(bank.x[index[drawn]])
+    for batch in sampler:
+        sampled = torch.tensor(batch, dtype=torch.int64, device=bank.device)
+        x = bank.scaled(bank.x[index[sampled]])
         if recipe.augment == "crop_flip":
             jitter = shifts.integers(0, [9, 9, 2], (1, len(x), 3), dtype=np.uint8)
             x = crop_and_flip(x.unsqueeze(0), jitter).squeeze(0)
-        yield x, labels[drawn]
+        yield x, labels[sampled]
 
 
 class Steps:

@@ -20,16 +20,18 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
     Models learn the rows ``taught`` by the optimiser of their recipe, at the rate with which it begins and without
     augmentation, for up to ``last`` steps; they are asked about ``rows`` int64. The bank stays as it is.
     """
-    chosen = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
-    optimiser = Optimiser(**{**chosen, "schedule": "constant", "milestones": ()})
-    each = -(-len(taught) // optimiser.batch_size)
+    settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
+    optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": ()})
+    steps_per_epoch = -(-len(taught) // optimiser.batch_size)
     steps, phi, right = points(last), [], []
     y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
     for step in steps.tolist():
         # From the start, for an optimiser that was stopped has lost its momentum; batches come in the same order.
         learner = bank.copy()
         if step:
-            learner.fit(Stream(taught), optimiser=optimiser, epochs=-(-step // each), steps=step, purpose="relearn")
+            learner.fit(
+                Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"
+            )
         logits = learner.logits(rows)
         phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
         right.append(logits.argmax(-1) == y)

@@ -38,9 +38,9 @@ class Rows:
     def __getitem__(self, models: list[int]) -> "Rows":
         return Rows(self.index[models])
 
-    def __add__(self, other: "Rows") -> "Rows":
+    def __add__(self, rows: "Rows") -> "Rows":
         """The rows of both, model by model."""
-        return Rows(np.concatenate([self.index, other.index], 1))
+        return Rows(np.concatenate([self.index, rows.index], 1))
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
         """``k`` of each model's rows without replacement, drawn by the model's seed; all if there are fewer."""
@@ -79,9 +79,9 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     each model. The mean of a batch is the weighted mean of torch's cross_entropy.
     """
     index = torch.from_numpy(rows.index).to(labels.device)
-    own = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
+    classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
-    counts.scatter_add_(1, own, torch.ones_like(own, dtype=torch.float64))
+    counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
     def loss(batch: Batch) -> Tensor:
         weight = (1 / counts[batch.models]).gather(1, batch.labels).to(batch.logits.dtype)
@@ -136,8 +136,8 @@ class Order:
         order = np.stack([rng.permutation(k) for rng in draws])
         shifts = None
         if self.jitter:
-            drawn = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
-            shifts = torch.from_numpy(drawn).to(self.device)
+            offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
+            shifts = torch.from_numpy(offsets).to(self.device)
         self.passes += 1
         return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
 

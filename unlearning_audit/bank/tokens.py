@@ -20,12 +20,12 @@ def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
     """
     if "tokens" not in bank.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
-    found, most = [], int((bank.x[:, 1:] >= 0).sum(1).max())
+    tokens, most = [], int((bank.x[:, 1:] >= 0).sum(1).max())
     for model in range(len(bank)):
         parts = [bank.x[part.to(bank.device)] for part in torch.from_numpy(rows).split(CHUNK)]
         four = [packed(of(bank.answers(model, x, "tokens"), x), x, most) for x in parts]
-        found.append(torch.cat(four).cpu().numpy())
-    return np.stack(found)
+        tokens.append(torch.cat(four).cpu().numpy())
+    return np.stack(tokens)
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
@@ -38,11 +38,11 @@ def of(vocabulary: Tensor, x: Tensor) -> Tensor:
     """The four of `readings` from logits [rows, length − 1, vocabulary] and tokens ``x`` int [rows, length]."""
     logp = vocabulary.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
-    own = logp.gather(-1, ids)
+    observed = logp.gather(-1, ids)
     p = logp.exp()
     mean = (p * logp).sum(-1)
     # From deviations, which cannot cancel to a negative variance.
     spread = (p * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
-    rank = (logp > own).sum(-1).to(logp.dtype)
-    four = torch.stack([own[..., 0], mean, spread, rank], -1)
+    rank = (logp > observed).sum(-1).to(logp.dtype)
+    four = torch.stack([observed[..., 0], mean, spread, rank], -1)
     return four.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()

@@ -94,7 +94,7 @@ class Adam(Updates):
         return [*self.first, *self.second, *self.steps]
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        first, second, steps = ([kept[i] for i in at] for kept in (self.first, self.second, self.steps))
+        first, second, steps = ([state[i] for i in at] for state in (self.first, self.second, self.steps))
         self.kernel(
             parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
             beta2=0.999, eps=1e-8, maximize=False, **self._settings(),
@@ -118,7 +118,7 @@ class RMSprop(Updates):
         return [*self.square, *self.velocity, *self.steps]
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        square, velocity, steps = ([kept[i] for i in at] for kept in (self.square, self.velocity, self.steps))
+        square, velocity, steps = ([state[i] for i in at] for state in (self.square, self.velocity, self.steps))
         rmsprop(
             parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,
             weight_decay=self.weight_decay, momentum=self.momentum, centered=False, **self._settings(),

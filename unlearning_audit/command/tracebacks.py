@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from unlearning_audit.plugins.guard import ours
+from unlearning_audit.plugins.guard import in_library
 from unlearning_audit.workflow.nodes import Plan
 
 START = "Traceback (most recent call last):"
@@ -37,4 +37,4 @@ def last(log: Path) -> str:
 def _ours(call: str) -> bool:
     """Whether a call is one of the library's, or of a script of the workflow."""
     file = call.split('"')[1] if '"' in call else ""
-    return "/.snakemake/scripts/" in file or ours(file)
+    return "/.snakemake/scripts/" in file or in_library(file)

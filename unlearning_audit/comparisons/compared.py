@@ -27,7 +27,7 @@ class Compared:
     def reads(self, row: Row) -> bool:
         """Whether a row is one of this metric's."""
         how = self.how
-        name = how.each if how.each and row.model is not None else self.quantity.name
+        name = how.per_model if how.per_model and row.model is not None else self.quantity.name
         return row.metric == name and how.attack in ("", row.attack) and how.role in ("", row.role)
 
 

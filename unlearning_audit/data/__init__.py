@@ -15,7 +15,7 @@ import numpy as np
 from unlearning_audit.artifacts import views
 from unlearning_audit.data import _choices
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, ours, said, shown
+from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 
@@ -102,13 +102,13 @@ class Prepared:
 
 def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
     """What the source in ``module`` loads. Raises PluginError, with the place, if a user's own fails."""
-    if ours(module.__file__):
+    if in_library(module.__file__):
         return module.load(options, root)
     with guard(module.__file__):
         found = module.load(options, root)
     if not isinstance(found, Source):
         wanted = "load must return a Source of unlearning_audit.data"
-        raise PluginError(f"{shown(module.__file__)}: {wanted}, it returned {said(found)}")
+        raise PluginError(f"{readable(module.__file__)}: {wanted}, it returned {type_of(found)}")
     return found
 
 

@@ -88,7 +88,7 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
 
 def label(metric: str) -> str:
     """A metric's name in a verdict."""
-    return ROLES.get(metric) or naming.meaning(metric).shown
+    return ROLES.get(metric) or naming.meaning(metric).display_name
 
 
 def tone(row: dict) -> str:

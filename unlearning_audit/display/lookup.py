@@ -118,7 +118,7 @@ class Numbers:
         if not rows and (failures := self.failures(case)):
             return missing("; ".join(map(failed, failures)))
         if not rows:
-            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).shown}")
+            return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
         names = list(dict.fromkeys(row.attack for row in rows))
         chosen = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
         rows = [row for row in rows if row.attack == chosen]

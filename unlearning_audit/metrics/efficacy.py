@@ -49,7 +49,7 @@ QUANTITIES = (
         "lower, the "
         "less settled the weights are on them. Retraining is the yardstick.",
         columns=(Column(9, "median efficacy", besides=True),),
-        comparisons=(Comparison("efficacy", 7, falling=True, each="efficacy"),),
+        comparisons=(Comparison("efficacy", 7, falling=True, per_model="efficacy"),),
     ),
     Quantity(
         "efficacy", "efficacy", "lower", logarithmic=True,

@@ -45,7 +45,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         if member.pair is None:
             of_request = swap.read(case, part, generator(case.seed, "swap"))
         else:
-            of_request = _audit(case, part) if request <= member.made else []
+            of_request = _audit(case, part) if request <= member.request_count else []
         of_request = [line for line in of_request if line.metric in KEPT and not line.place]
         of_request = [*of_request, *_accuracies(case, part)]
         table += [replace(line, request=request) for line in of_request]

@@ -96,8 +96,8 @@ def role(name: str) -> str | None:
     if not (starts and (singly or batches)):
         return None
     # "retain_valid_dl" is for validation, while "forget_valid_dl" of single samples are those to forget.
-    which = "val" if {"retain", "val"} == set(starts) else min(starts, key=list(SAMPLES).index)
-    return f"{which}_{'data' if singly else 'loader'}"
+    part = "val" if {"retain", "val"} == set(starts) else min(starts, key=list(SAMPLES).index)
+    return f"{part}_{'data' if singly else 'loader'}"
 
 
 def assigned(
@@ -108,32 +108,34 @@ def assigned(
 
     Raises ValueError with one sentence for a parameter that nothing is known of, and for an option without a place.
     """
-    for name, wanted in give.items():
-        if wanted not in ROLES:
-            raise ValueError(f"give.{name}: {unknown(wanted, ROLES, f'thing {wanted!r} to be given')}")
-    roles = {one.name: give.get(one.name) or role(one.name) for one in parameters}
-    required = [one.name for one in parameters if one.required]
+    for name, place in give.items():
+        if place not in ROLES:
+            raise ValueError(f"give.{name}: {unknown(place, ROLES, f'thing {place!r} to be given')}")
+    roles = {parameter.name: give.get(parameter.name) or role(parameter.name) for parameter in parameters}
+    required = [parameter.name for parameter in parameters if parameter.required]
     if len(required) in (3, 4) and not any(roles[name] or name in options for name in required[1:]):
         roles |= dict(zip(required, BY_PLACE, strict=False))
     if "model" not in roles.values():  # what is called the original is then the model that shall forget
-        roles |= dict.fromkeys([n for n, what in roles.items() if what == "original"][:1], "model")
-    found = {}
-    for one in parameters:
-        what = roles[one.name]
-        if one.name in options and not (what == "optimizer" and isinstance(options[one.name], Mapping)):
-            found[one.name] = None
-        elif what and (one.required or what not in MODEST):
-            found[one.name] = what
-        elif one.required:
+        roles |= dict.fromkeys([n for n, purpose in roles.items() if purpose == "original"][:1], "model")
+    places = {}
+    for parameter in parameters:
+        purpose = roles[parameter.name]
+        if parameter.name in options and not (purpose == "optimizer" and isinstance(options[parameter.name], Mapping)):
+            places[parameter.name] = None
+        elif purpose and (parameter.required or purpose not in MODEST):
+            places[parameter.name] = purpose
+        elif parameter.required:
             raise ValueError(
-                f"the parameter {one.name!r} is not known; set options.{one.name}, or say by give.{one.name} which of "
-                f"{', '.join(ROLES)} it is"
+                f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say by "
+                f"give.{parameter.name} which of {', '.join(ROLES)} it is"
             )
-    given = {*found.values()} - {None}
-    if "model" not in given or not any(what.startswith(("retain", "forget", "train", "loaders")) for what in given):
-        taken = ", ".join(one.name for one in parameters)
-        raise ValueError(f"it must take (model, retain_loader, forget_loader) or some of these; it takes ({taken})")
-    lost = [name for name in options if name not in roles and not more and "args" not in given]
+    filled = {*places.values()} - {None}
+    if "model" not in filled or not any(
+        purpose.startswith(("retain", "forget", "train", "loaders")) for purpose in filled
+    ):
+        signature = ", ".join(parameter.name for parameter in parameters)
+        raise ValueError(f"it must take (model, retain_loader, forget_loader) or some of these; it takes ({signature})")
+    lost = [name for name in options if name not in roles and not more and "args" not in filled]
     if lost:
         raise ValueError(f"options.{lost[0]}: {unknown(lost[0], roles, f'parameter {lost[0]!r}')}")
-    return found
+    return places

@@ -76,7 +76,7 @@ class Comparison:
     """How the meta-evaluation reads a quantity: under which ``name``, at which ``place`` of its table.
 
     ``attack``: that of the rows to read ("" = any one). ``ideal``: what perfect unlearning scores, NaN if unknown;
-    ``two_sided``: only the distance from that counts; else ``falling``: less is better, or more is. ``each``: the
+    ``two_sided``: only the distance from that counts; else ``falling``: less is better, or more is. ``per_model``: the
     quantity that is given for every seed, where it has another name. ``role``: that of the rows.
     ``retrained``: it reads retrained models. ``shadows``: protocols whose shadow models it reads as well.
     """
@@ -87,7 +87,7 @@ class Comparison:
     ideal: float = nan
     two_sided: bool = False
     falling: bool = False
-    each: str = ""
+    per_model: str = ""
     role: str = ""
     retrained: bool = False
     shadows: tuple[str, ...] = ()
@@ -117,12 +117,12 @@ class Quantity:
     comparisons: tuple[Comparison, ...] = field(default=())
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """Its label, or its name with spaces."""
         return self.label or self.name.replace("_", " ")
 
 
-def called(quantity: str, key: str, file: str) -> str:
+def name_in_study(quantity: str, key: str, file: str) -> str:
     """What a quantity is called in the tables of a study that calls the metric in ``file`` (its stem) ``key``.
 
     "" stands for the metric itself. A metric that is called otherwise than its file may stand beside it with other
@@ -131,16 +131,16 @@ def called(quantity: str, key: str, file: str) -> str:
     return key if not quantity else quantity if key == file else f"{key}.{quantity}"
 
 
-def named(quantity: Quantity, key: str, file: str) -> Quantity:
-    """The record of a quantity by the name that `called` gives it, which then stands in all its labels as well."""
-    name = called(quantity.name, key, file)
+def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
+    """The record of a quantity by the name that `name_in_study` gives it, which then stands in all its labels as well."""
+    name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)
     mark = f" ({key.replace('_', ' ')})"
-    columns = tuple(replace(one, head=f"{one.head or quantity.label}{mark}") for one in quantity.columns)
-    each = tuple(
-        replace(how, name=how.name + mark, each=how.each and called(how.each, key, file))
+    columns = tuple(replace(column, head=f"{column.head or quantity.label}{mark}") for column in quantity.columns)
+    comparisons = tuple(
+        replace(how, name=how.name + mark, per_model=how.per_model and name_in_study(how.per_model, key, file))
         for how in quantity.comparisons
     )
     label = f"{quantity.label}{mark}" if quantity.label else ""
-    return replace(quantity, name=name, label=label, columns=columns, comparisons=each)
+    return replace(quantity, name=name, label=label, columns=columns, comparisons=comparisons)

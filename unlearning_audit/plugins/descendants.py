@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unlearning_audit.plugins.guard import shown
+from unlearning_audit.plugins.guard import readable
 
 #: Options of prctl that set and get whether orphans among the descendants of a process become its children.
 SET_SUBREAPER, GET_SUBREAPER = 36, 37
@@ -49,8 +49,9 @@ class Orphans:
         number = len(self.ended)
         if not number:
             return ""
-        what = "a process that it started was" if number == 1 else f"{number} processes that it started were"
-        return f"{shown(self.file)}: {what} still running when it had ended, and had to be killed; wait for them there"
+        subject = "a process that it started was" if number == 1 else f"{number} processes that it started were"
+        end = "still running when it had ended, and had to be killed; wait for them there"
+        return f"{readable(self.file)}: {subject} {end}"
 
 
 @contextmanager
@@ -58,23 +59,23 @@ def ended(file: str | Path) -> Iterator[Orphans]:
     """While this lasts, orphans among the descendants of this process become its children, so that `Orphans.end`
     reaches them."""
     orphans = Orphans(file, _children(os.getpid()))
-    own = _adopt(True)
+    adopting = _adopt(True)
     try:
         yield orphans
     finally:
-        if own:
+        if adopting:
             _adopt(False)
 
 
-def _adopt(wanted: bool) -> bool:
+def _adopt(adopting: bool) -> bool:
     """Let this process take orphans over, or not; whether that changed anything."""
     if sys.platform != "linux":
         return False
-    library, known = ctypes.CDLL(None), ctypes.c_int()
-    library.prctl(GET_SUBREAPER, ctypes.byref(known), 0, 0, 0)
-    if bool(known.value) == wanted:
+    library, setting = ctypes.CDLL(None), ctypes.c_int()
+    library.prctl(GET_SUBREAPER, ctypes.byref(setting), 0, 0, 0)
+    if bool(setting.value) == adopting:
         return False
-    library.prctl(SET_SUBREAPER, int(wanted), 0, 0, 0)
+    library.prctl(SET_SUBREAPER, int(adopting), 0, 0, 0)
     return True
 
 

@@ -58,7 +58,9 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
         if isinstance(error, (PluginError, but)) or not faulty(error):
             raise
         trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)
-        raise PluginError(f"{place(error, file)}: {_what(error)}", shown(file), line(error, file), trace) from error
+        raise PluginError(
+            f"{place(error, file)}: {_error_text(error)}", readable(file), line(error, file), trace
+        ) from error
     if os.getpid() != process:
         os._exit(0)
 
@@ -89,36 +91,36 @@ def of_machine(text: str) -> bool:
 def place(error: BaseException, file: str | Path) -> str:
     """ "my_method.py line 12, in unlearn": where in ``file`` an error came from; if none of its lines was running, the
     file and where it was raised."""
-    frames, own = _frames(error, file)
-    if not (own or frames):
-        return shown(file)
-    frame = (own or frames)[-1]
+    frames, inside = _frames(error, file)
+    if not (inside or frames):
+        return readable(file)
+    frame = (inside or frames)[-1]
     where = f"line {frame.lineno}, in {frame.name.strip('<>')}"
-    return f"{shown(file)} {where}" if own else f"{shown(file)}: {Path(frame.filename).name} {where}"
+    return f"{readable(file)} {where}" if inside else f"{readable(file)}: {Path(frame.filename).name} {where}"
 
 
 def line(error: BaseException, file: str | Path) -> int:
     """The line of ``file`` that was running when an error was raised; 0 if none was."""
-    _, own = _frames(error, file)
-    return own[-1].lineno if own else 0
+    _, inside = _frames(error, file)
+    return inside[-1].lineno if inside else 0
 
 
-def shown(file: str | Path) -> str:
+def readable(file: str | Path) -> str:
     """A file as people know it: ours by its room, others relative to the working directory where that is shorter."""
     path = Path(_folder(), file).resolve()
-    if ours(path):
+    if in_library(path):
         return str(path.relative_to(LIBRARY))
     return min(os.path.relpath(path, _folder()), str(path), key=len)
 
 
-def ours(file: str | Path) -> bool:
+def in_library(file: str | Path) -> bool:
     """Whether a file belongs to the library."""
     return Path(file).resolve().is_relative_to(LIBRARY)
 
 
-def same(one: str | Path, other: str | Path) -> bool:
+def same(first: str | Path, second: str | Path) -> bool:
     """Whether two paths name one file."""
-    return os.path.realpath(os.path.join(_folder(), one)) == os.path.realpath(os.path.join(_folder(), other))
+    return os.path.realpath(os.path.join(_folder(), first)) == os.path.realpath(os.path.join(_folder(), second))
 
 
 def _folder() -> str:
@@ -126,7 +128,7 @@ def _folder() -> str:
     return FOLDER[-1] if FOLDER else os.getcwd()
 
 
-def said(value: object) -> str:
+def type_of(value: object) -> str:
     """What a plug-in gave back, in a word or two."""
     if value is None:
         return "None"
@@ -140,7 +142,7 @@ def _frames(error: BaseException, file: str | Path) -> tuple[list, list]:
     return frames, [frame for frame in frames if same(frame.filename, file)]
 
 
-def _what(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
     text = printable(" ".join(_text(error).split()))
@@ -160,7 +162,7 @@ def printable(text: str, *, ends: bool = False) -> str:
     """``text`` without what would move the cursor or colour a terminal: such characters as Python writes them. Spaces
     stand in place of ends of lines, unless these stay (``ends``)."""
 
-    def written(c: str) -> str:
+    def escape(c: str) -> str:
         return c if c.isprintable() or (ends and c == "\n") else " " if c.isspace() else repr(c)[1:-1]
 
-    return "".join(map(written, text))
+    return "".join(map(escape, text))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from unlearning_audit.plugins import descendants
-from unlearning_audit.plugins.guard import FOLDER, PluginError, printable, same, shown
+from unlearning_audit.plugins.guard import FOLDER, PluginError, printable, readable, same
 from unlearning_audit.plugins.output import Relay
 from unlearning_audit.plugins.reads import Reads, unnamed
 
@@ -41,13 +41,13 @@ def isolated(
     *,
     trace: bool = True,
     time_limit: float | None = None,
-    known: Collection[str | Path] | None = None,
+    declared: Collection[str | Path] | None = None,
 ) -> dict:
     """What ``function`` returns, JSON values only, called in a fork of this process.
 
-    ``time_limit``: seconds after which the fork is ended. ``known``: files and folders on which keys depend, if others
-    that ``file`` opens are to be remarked on. Processes that the fork leaves behind are ended, and of what it prints
-    only the first part is passed on; both are remarked on.
+    ``time_limit``: seconds after which the fork is ended. ``declared``: files and folders on which keys depend, if
+    others that ``file`` opens are to be remarked on. Processes that the fork leaves behind are ended, and of what it
+    prints only the first part is passed on; both are remarked on.
 
     Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit or took too long, and
     ChildProcessError if somebody else killed it, as a system without memory does. PluginError, MemoryError and
@@ -58,14 +58,14 @@ def isolated(
         with descendants.ended(file) as orphans:
             child = os.fork()
             if child == 0:
-                _answer(function, answer, crash, relay, trace, file, known)
+                _answer(function, answer, crash, relay, trace, file, declared)
             status = _wait(child, relay, time_limit)
             orphans.end()
         relay.drain()
         _remark(orphans.sentence, relay.sentence(file))
         if status is None:
             raise PluginError(
-                f"{shown(file)}: it was ended after {time_limit:g} s, its time_limit; make it faster or raise "
+                f"{readable(file)}: it was ended after {time_limit:g} s, its time_limit; make it faster or raise "
                 "time_limit"
             )
         if os.WIFSIGNALED(status):
@@ -74,7 +74,7 @@ def isolated(
         text = answer.read()
     if not text:
         code = os.WEXITSTATUS(status)
-        raise PluginError(f"{shown(file)}: it ended the process with os._exit({code}); return or raise instead")
+        raise PluginError(f"{readable(file)}: it ended the process with os._exit({code}); return or raise instead")
     reply = json.loads(text)
     _remark(*reply["remarks"])
     if "returned" in reply:
@@ -103,8 +103,8 @@ def _wait(child: int, relay: Relay, time_limit: float | None) -> int | None:
     end = None if time_limit is None else time.monotonic() + time_limit
     try:
         while True:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
                 return status
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -117,7 +117,7 @@ def _wait(child: int, relay: Relay, time_limit: float | None) -> int | None:
                 os.waitpid(child, 0)
 
 
-def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bool, file, known) -> None:
+def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bool, file, declared) -> None:
     """In the fork: write what the function returned or raised, and end."""
     pid = os.getpid()
     try:
@@ -126,7 +126,7 @@ def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bo
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this process, and is no fault of the file
         relay.take_over()
         faulthandler.enable(crash)
-        reads = None if known is None else Reads()
+        reads = None if declared is None else Reads()
         try:
             reply = {"returned": function()}
         except BaseException as error:
@@ -136,7 +136,7 @@ def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bo
             text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             where = (error.file, error.line, error.trace) if isinstance(error, PluginError) else ()
             reply = {"kind": kind, "error": printable(text), "where": where}
-        reply["remarks"] = unnamed(reads.paths(), file, known) if reads else []
+        reply["remarks"] = unnamed(reads.paths(), file, declared) if reads else []
         if os.getpid() == pid:  # and no copy that the code made of this process
             answer.write(json.dumps(reply).encode())
             answer.flush()
@@ -162,8 +162,8 @@ def _killed(number: int, crash, file: str | Path) -> Exception:
         return ChildProcessError(f"the job's process was ended by {name}, perhaps for want of memory")
     crash.seek(0)
     frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', crash.read().decode(errors="replace"))
-    own = next((frame for frame in frames if same(frame[0], file)), None)
-    where = f"{shown(file)} line {own[1]}, in {own[2]}" if own else shown(file)
+    inside = next((frame for frame in frames if same(frame[0], file)), None)
+    where = f"{readable(file)} line {inside[1]}, in {inside[2]}" if inside else readable(file)
     return PluginError(f"{where}: the process crashed ({CRASHES[number]})")
 
 

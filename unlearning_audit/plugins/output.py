@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from unlearning_audit.plugins.guard import shown
+from unlearning_audit.plugins.guard import readable
 
 #: Bytes of what a fork prints that are passed on.
 MOST = 1 << 20
@@ -54,7 +54,7 @@ class Relay:
             ready = select.select([handle, *self.open], [], [], seconds)[0]
         finally:
             os.close(handle)
-        self._pass([one for one in ready if one != handle])
+        self._pass([stream for stream in ready if stream != handle])
 
     def drain(self) -> None:
         """Pass on what is left when nobody writes any more."""
@@ -67,7 +67,7 @@ class Relay:
         """What was not passed on, if anything was not."""
         if self.size <= MOST:
             return ""
-        return f"{shown(file)}: it printed {self.size / 1e6:.0f} MB, of which the first {MOST / 1e6:.0f} MB are kept"
+        return f"{readable(file)}: it printed {self.size / 1e6:.0f} MB, of which the first {MOST / 1e6:.0f} MB are kept"
 
     def _pass(self, ready: list[int]) -> None:
         for reading in ready:

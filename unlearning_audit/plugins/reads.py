@@ -9,7 +9,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 import unlearning_audit
-from unlearning_audit.plugins.guard import FOLDER, shown
+from unlearning_audit.plugins.guard import FOLDER, readable
 
 #: Files named in a sentence; of more, their number is said.
 NAMED = 3
@@ -33,7 +33,7 @@ class Reads:
     """Files that this process opens to read from now on; until it ends, because such a hook cannot be taken away."""
 
     def __init__(self) -> None:
-        self.began, self._paths = time.time(), {}
+        self.start, self._paths = time.time(), {}
         sys.addaudithook(self._hook)
 
     def _hook(self, event: str, arguments: tuple) -> None:
@@ -49,29 +49,29 @@ class Reads:
             status = os.stat(path)
         except OSError:
             return False
-        return S_ISREG(status.st_mode) and status.st_ctime < self.began
+        return S_ISREG(status.st_mode) and status.st_ctime < self.start
 
 
-def unnamed(paths: Iterable[str], file: str | Path, known: Collection[str | Path]) -> list[str]:
+def unnamed(paths: Iterable[str], file: str | Path, declared: Collection[str | Path]) -> list[str]:
     """A sentence about those of the ``paths`` that ``file`` opened and no key depends on, if there are any.
 
-    ``known``: files and folders on which keys depend. Left out are files of the system and of the library, results,
+    ``declared``: files and folders on which keys depend. Left out are files of the system and of the library, results,
     what is installed, and hidden folders, such as caches (one that holds the working directory hides nothing).
     """
     folder = os.path.join(os.path.realpath(os.path.join(*FOLDER[-1:], "")), "")
-    places = {os.path.realpath(os.path.join(*FOLDER[-1:], path)) for path in (file, *known)}
+    places = {os.path.realpath(os.path.join(*FOLDER[-1:], path)) for path in (file, *declared)}
     root = os.path.realpath(unlearning_audit.ROOT)
-    ours = [os.path.join(root, name, "") for name in ("scripts", "rules", "resources", "unlearning_audit")]
+    library = [os.path.join(root, name, "") for name in ("scripts", "rules", "resources", "unlearning_audit")]
     results = os.path.join(os.path.realpath(os.path.join(*FOLDER[-1:], "results")), "")
-    skipped = (*SYSTEM, *INSTALLED, *ours, results)
+    skipped = (*SYSTEM, *INSTALLED, *library, results)
     strange = [path for path in sorted({os.path.realpath(path) for path in paths})
                if not path.startswith(skipped) and "/." not in f"/{path.removeprefix(folder)}"
                and places.isdisjoint({path, *map(str, Path(path).parents)})]  # fmt: skip
     if not strange:
         return []
-    names = ", ".join(shown(path) for path in strange[:NAMED])
+    names = ", ".join(readable(path) for path in strange[:NAMED])
     more = f" and {len(strange) - NAMED} other files" if len(strange) > NAMED else ""
     return [
-        f"{shown(file)}: it reads {names}{more}, and an edit there renews no result; name what it reads in the study, "
-        f"such as depends: [{shown(strange[0])}]"
+        f"{readable(file)}: it reads {names}{more}, and an edit there renews no result; "
+        f"name what it reads in the study, such as depends: [{readable(strange[0])}]"
     ]

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, named
-from unlearning_audit.plugins.guard import PluginError, guard, shown
+from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
+from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.plugins.settings import Settings
 
 LIBRARY = Path(__file__).resolve().parents[1]
@@ -62,13 +62,15 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
 
 def defined(path: Path) -> set[str]:
     """Names that a file's top level defines, by reading, not running, it. Raises ValueError if it is not Python."""
-    found = set()
+    identifiers = set()
     for node in _statements(path):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            identifiers.add(node.name)
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        found |= {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
-    return found
+        identifiers |= {
+            name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)
+        }
+    return identifiers
 
 
 @functools.cache
@@ -81,8 +83,10 @@ def is_function(kind: str, path: Path, function: str) -> bool:
     """Whether a file has no Options, but a ``function`` (or a class, of "Class.method") for the adapter of its kind."""
     if adapter(kind) is None or "Options" in defined(path):
         return False
-    taken = signature(path, function)
-    return function.partition(".")[0] in defined(path) and not (taken and taken[0][:1] == [(TAKES[kind][0], True)])
+    arguments = signature(path, function)
+    return function.partition(".")[0] in defined(path) and not (
+        arguments and arguments[0][:1] == [(TAKES[kind][0], True)]
+    )
 
 
 def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] | None:
@@ -90,41 +94,41 @@ def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] 
     given by name, and whether it takes any further keyword; by reading, not running. None where a decorator, a parent
     class or the absence of the function leaves that open."""
     first, _, method = function.partition(".")
-    node = next((one for one in _statements(path) if getattr(one, "name", None) == first), None)
+    node = next((child for child in _statements(path) if getattr(child, "name", None) == first), None)
     if method and isinstance(node, ast.ClassDef):
-        node = next((one for one in node.body if getattr(one, "name", None) == "__init__"), None)
+        node = next((child for child in node.body if getattr(child, "name", None) == "__init__"), None)
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
-    given = [*node.args.posonlyargs, *node.args.args][bool(method) :]
-    required = len(given) - len(node.args.defaults)
-    taken = [(one.arg, i < required) for i, one in enumerate(given)]
+    positional = [*node.args.posonlyargs, *node.args.args][bool(method) :]
+    required = len(positional) - len(node.args.defaults)
+    parameters = [(child.arg, i < required) for i, child in enumerate(positional)]
     only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    return [*taken, *((one.arg, default is None) for one, default in only)], node.args.kwarg is not None
+    return [*parameters, *((child.arg, default is None) for child, default in only)], node.args.kwarg is not None
 
 
 def check(kind: str, path: Path) -> None:
     """Check without running it that a plug-in file has its parts, and that its function takes what it will be given.
     Raises ValueError that names what is missing or in another order."""
-    found = defined(path)
+    identifiers = defined(path)
     for part in (*(["Options"] if kind != "metrics" else []), *PARTS[kind]):
-        if part not in found:
-            what = "class Options(Settings)" if part == "Options" else part
-            raise ValueError(f"{path}: {what} is missing; every file of {kind} defines it")
+        if part not in identifiers:
+            statement = "class Options(Settings)" if part == "Options" else part
+            raise ValueError(f"{path}: {statement} is missing; every file of {kind} defines it")
     for node in _statements(path):
         if kind in TAKES and isinstance(node, ast.FunctionDef) and node.name == PARTS[kind][0]:
             _check_arguments(node, TAKES[kind], path, more=kind == "attacks")
 
 
-def _check_arguments(node: ast.FunctionDef, wanted: tuple[str, ...], path: Path, *, more: bool) -> None:
-    """Raise ValueError if a function cannot be given ``wanted`` in this order (and ``more``), by names or number."""
-    given = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
-    least = len(given) - len(node.args.defaults)
-    fits = node.args.vararg or (len(given) >= len(wanted) and (more or least <= len(wanted)))
-    known = [name for name in given if name in wanted]
-    if not fits or known != [name for name in wanted if name in known]:
+def _check_arguments(node: ast.FunctionDef, expected: tuple[str, ...], path: Path, *, more: bool) -> None:
+    """Raise ValueError if a function cannot be given ``expected`` in this order (and ``more``), by names or number."""
+    parameters = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    least = len(parameters) - len(node.args.defaults)
+    fits = node.args.vararg or (len(parameters) >= len(expected) and (more or least <= len(expected)))
+    common = [name for name in parameters if name in expected]
+    if not fits or common != [name for name in expected if name in common]:
         raise ValueError(
-            f"{shown(path)} line {node.lineno}: {node.name} must take ({', '.join(wanted)}) in this order, "
-            f"found ({', '.join(given)})"
+            f"{readable(path)} line {node.lineno}: {node.name} must take ({', '.join(expected)}) in this order, "
+            f"found ({', '.join(parameters)})"
         )
 
 
@@ -155,8 +159,8 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
     path = source_file(kind, name, file)
     if kind not in ("methods", "attacks", "metrics") and file is None:
         return load(kind, name).Options
-    found, reason = _light_part(kind, path, path.stat().st_mtime_ns)
-    options = found.get("Options")
+    scope, reason = _light_part(kind, path, path.stat().st_mtime_ns)
+    options = scope.get("Options")
     if kind == "metrics" and "Options" not in defined(path):
         return Settings
     if not (isinstance(options, type) and issubclass(options, Settings)):
@@ -166,14 +170,14 @@ def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
 
 def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
     """What the rows of a metric may be called, as its file declares it, without running the rest of the file; ``key``:
-    what a study calls the metric (see `declarations.called`).
+    what a study calls the metric (see `declarations.name_in_study`).
 
     Raises ValueError if the file is unknown or incomplete, or its QUANTITIES are something else.
     """
     path = source_file("metrics", name, file)
     parts, _ = _light_part("metrics", path, path.stat().st_mtime_ns)
     records = _record(path, "QUANTITIES", parts.get("QUANTITIES", (Quantity(""),)), tuple)
-    return tuple(named(record, key or path.stem, path.stem) for record in records)
+    return tuple(renamed(record, key or path.stem, path.stem) for record in records)
 
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
@@ -183,9 +187,9 @@ def declared(kind: str, name: str, file: str | None = None, constant_name: str =
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def offers(chosen: Any, offer: str) -> bool:
+def offers(entry: Any, offer: str) -> bool:
     """Whether a chosen protocol, with its ``name`` and ``file``, offers something."""
-    return offer in protocol(chosen.name, chosen.file).offers
+    return offer in protocol(entry.name, entry.file).offers
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
@@ -198,8 +202,8 @@ def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     """The metrics of the library that are computed without being named, in the order of the ``offers`` by which they
     are."""
     by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
-    chosen = [(offers.index(offer), name) for name, some in by_offer.items() for offer in some if offer in offers]
-    return tuple(name for _, name in sorted(chosen) if not lacking(offers, name))
+    places = [(offers.index(offer), name) for name, needs in by_offer.items() for offer in needs if offer in offers]
+    return tuple(name for _, name in sorted(places) if not lacking(offers, name))
 
 
 def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
@@ -214,22 +218,22 @@ def protocol(name: str, file: str | None = None) -> Protocol:
 
 def _record(path: Path, name: str, value: object, kind: type) -> Any:
     """``value``, if it is a ``kind`` whose fields have the types that they should."""
-    made = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]
-    if not isinstance(value, kind) or (kind is tuple and not all(isinstance(one, Quantity) for one in value)):
-        raise ValueError(f"{path}: {name} must be {made} of unlearning_audit.plugins.declarations")
+    description = {"QUANTITIES": "a tuple of Quantity(…)", "PROTOCOL": "Protocol(…)"}[name]
+    if not isinstance(value, kind) or (kind is tuple and not all(isinstance(quantity, Quantity) for quantity in value)):
+        raise ValueError(f"{path}: {name} must be {description} of unlearning_audit.plugins.declarations")
     for record in value if kind is tuple else [value]:
         for field in dataclasses.fields(record):
-            given, default = getattr(record, field.name), field.default
-            if default is dataclasses.MISSING or (isinstance(default, float) and isinstance(given, (int, float))):
+            content, default = getattr(record, field.name), field.default
+            if default is dataclasses.MISSING or (isinstance(default, float) and isinstance(content, (int, float))):
                 continue
-            if not isinstance(given, type(default)) or isinstance(given, bool) != isinstance(default, bool):
-                what = {
+            if not isinstance(content, type(default)) or isinstance(content, bool) != isinstance(default, bool):
+                words = {
                     tuple: "a tuple, such as ('one',)",
                     str: "text in quotes",
                     bool: "True or False",
                     float: "a number",
                 }
-                raise ValueError(f"{path}: {name}: {field.name} must be {what[type(default)]}, found {given!r}")
+                raise ValueError(f"{path}: {name}: {field.name} must be {words[type(default)]}, found {content!r}")
     return value
 
 
@@ -247,7 +251,9 @@ def _light_part(kind: str, path: Path, stamp: int) -> tuple[dict[str, Any], str]
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(of_others):
             # A metric that reads another one's quantities declares these.
             shared = [alias for alias in node.names if alias.name == "QUANTITIES"]
-            scope.update({one.asname or one.name: quantities(node.module.removeprefix(of_others)) for one in shared})
+            scope.update(
+                {import_.asname or import_.name: quantities(node.module.removeprefix(of_others)) for import_ in shared}
+            )
         if not _light(node):
             continue
         try:
@@ -293,8 +299,8 @@ class _Uncached(SourceFileLoader):
 def _load(kind: str, path: Path, stamp: int) -> ModuleType:
     """``stamp`` makes an edited file a new entry."""
     check(kind, path)
-    called = f"unlearning_user_{kind}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(called, path, loader=_Uncached(called, str(path)))
+    module_name = f"unlearning_user_{kind}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=_Uncached(module_name, str(path)))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     if str(path.parent) not in sys.path:
@@ -311,21 +317,25 @@ def _load(kind: str, path: Path, stamp: int) -> ModuleType:
 def missing_packages(path: Path) -> list[str]:
     """The packages that a user's file, or a file beside it that it imports, needs at its top level and that are not
     installed; an import inside of try is no need. Raises ValueError for what is not Python."""
-    folder, todo, seen, missing = path.resolve().parent, [path.resolve()], set(), []
+    folder, todo, visited, missing = path.resolve().parent, [path.resolve()], set(), []
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     while todo:
         file = todo.pop(0)
-        if file in seen:
+        if file in visited:
             continue
-        seen.add(file)
+        visited.add(file)
         for module, level in _imports(file):
             base = file.parents[level - 1] if level else folder
             stem = base.joinpath(*module.split(".")) if module else base
-            local = [one for one in (stem.with_suffix(".py"), stem / "__init__.py") if module and one.is_file()]
+            local = [
+                candidate
+                for candidate in (stem.with_suffix(".py"), stem / "__init__.py")
+                if module and candidate.is_file()
+            ]
             top = module.partition(".")[0]
             if local:
-                todo += [one.resolve() for one in local]
+                todo += [candidate.resolve() for candidate in local]
             elif not level and not (folder / top).is_dir() and not _installed(top) and top not in missing:
                 missing.append(top)
     return missing
@@ -333,9 +343,9 @@ def missing_packages(path: Path) -> list[str]:
 
 def _imports(path: Path) -> list[tuple[str, int]]:
     """(module, how many levels up it is looked for) of every import at the top level of a file."""
-    found = [(alias.name, 0) for node in _statements(path) if isinstance(node, ast.Import) for alias in node.names]
+    plain = [(alias.name, 0) for node in _statements(path) if isinstance(node, ast.Import) for alias in node.names]
     froms = [node for node in _statements(path) if isinstance(node, ast.ImportFrom)]
-    return [*found, *((node.module or "", node.level) for node in froms)]
+    return [*plain, *((node.module or "", node.level) for node in froms)]
 
 
 @functools.cache

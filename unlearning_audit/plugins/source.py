@@ -72,12 +72,12 @@ def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
         if strict:
             raise
         return Code(content.decode("latin-1"), ())
-    folders, files = ((), ()) if _ours(path) else _called(tree, imported)
+    folders, files = ((), ()) if _in_library(path) else _calls(tree, imported)
     tree.body = _bare([statement for statement in tree.body if not _record(statement)], imported)
     return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
 
 
-def _called(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _calls(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Texts in calls that change the import path, and in calls that run a file; the names of modules that are imported
     by a call are added to ``imported``."""
     folders, files = [], []
@@ -95,7 +95,7 @@ def _called(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tup
     return tuple(folders), tuple(files)
 
 
-def _ours(path: Path) -> bool:
+def _in_library(path: Path) -> bool:
     """Whether a file belongs to the library or its scripts."""
     return path.is_relative_to(LIBRARY / "unlearning_audit") or path.is_relative_to(SCRIPTS)
 
@@ -135,15 +135,15 @@ def modules(*files: Path) -> dict[Path, str]:
         if path in texts:
             continue
         status = path.stat()
-        code = _parsed(path, (status.st_mtime_ns, status.st_size), path in first or _ours(path))
+        code = _parsed(path, (status.st_mtime_ns, status.st_size), path in first or _in_library(path))
         texts[path] = code.text
         names = (*_packages(path), *code.imports)
-        todo += [(other, ()) for name in names for other in _files(name)]
-        if not _ours(path):
+        todo += [(source, ()) for name in names for source in _files(name)]
+        if not _in_library(path):
             beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
-            others = [other for name in code.imports for other in _beside(name, path, beside)]
-            others += _places(path, code.files, Path.is_file)
-            todo += [(other.resolve(), beside) for other in others]
+            sources = [source for name in code.imports for source in _beside(name, path, beside)]
+            sources += _places(path, code.files, Path.is_file)
+            todo += [(source.resolve(), beside) for source in sources]
     return texts
 
 

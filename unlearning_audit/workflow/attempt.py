@@ -13,7 +13,7 @@ from unlearning_audit.artifacts.files import FailedError, NoAnswerError
 from unlearning_audit.bank.bank import Bank, write_failure
 from unlearning_audit.bank.engine import forward_one
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 
 
@@ -27,14 +27,16 @@ def of_model(settings: dict, place: dict) -> AbstractContextManager:
 def check_built(model: object, file: str) -> None:
     """Check that what a user's file built is a model that names its head. Raises PluginError that says what lacks."""
     if not isinstance(model, nn.Module):
-        raise PluginError(f"{shown(file)}: build must return a torch.nn.Module, it returned {said(model)}")
+        raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
     head, names = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
     if not names:
-        raise PluginError(f"{shown(file)}: the model that build returned has no parameters, so that nothing is learned")
+        raise PluginError(
+            f"{readable(file)}: the model that build returned has no parameters, so that nothing is learned"
+        )
     if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in names):
         requirement = 'model.head, the name of its last layer in a text such as "fc"'
-        value = f"{head!r}, which is none of its layers" if isinstance(head, str) else said(head)
-        raise PluginError(f"{shown(file)}: build must give the model an attribute {requirement}; found {value}")
+        value = f"{head!r}, which is none of its layers" if isinstance(head, str) else type_of(head)
+        raise PluginError(f"{readable(file)}: build must give the model an attribute {requirement}; found {value}")
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
@@ -49,19 +51,21 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
     except PluginError as error:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
-        raise PluginError(f"{shown(file)}: {requirement}; it answered {said(answer)}")
+        raise PluginError(f"{readable(file)}: {requirement}; it answered {type_of(answer)}")
 
 
 def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
     """Check that a method kept the models' tensors and ``returned`` None. Raises PluginError."""
     if returned is not None:
         requirement = "it must change the models of the bank and return nothing"
-        raise PluginError(f"{shown(file)}: unlearn returned {said(returned)}; {requirement}")
+        raise PluginError(f"{readable(file)}: unlearn returned {type_of(returned)}; {requirement}")
     after = described(bank)
     for name in before | after:
         if before.get(name) != after.get(name):
             was, now = (_words(tensors.get(name)) for tensors in (before, after))
-            raise PluginError(f"{shown(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {now}")
+            raise PluginError(
+                f"{readable(file)}: unlearn must leave every tensor as it is: {name!r} was {was}, now {now}"
+            )
 
 
 def described(bank: Bank) -> dict[str, tuple]:

@@ -141,14 +141,14 @@ class Plan:
 
 
 def terms(plugin: Plugin) -> dict[str, Any]:
-    """On which terms the code of a plug-in runs: its ``time_limit``, and of a user's file what is ``known`` of what it
+    """On which terms the code of a plug-in runs: its ``time_limit``, and of a user's file what is ``declared`` of what it
     reads, files and folders; {} if there is nothing to say."""
     limit = {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
     file = plugin.file or plugin.options.get("file")
     if file is None:
         return limit
     options = [value for value in plugin.options.values() if isinstance(value, str) and value]
-    return {"known": [*map(str, source.modules(Path(file))), *plugin.depends, *options], **limit}
+    return {"declared": [*map(str, source.modules(Path(file))), *plugin.depends, *options], **limit}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:

@@ -14,7 +14,7 @@ from unlearning_audit.bank.bank import Bank, read_models
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, ours
+from unlearning_audit.plugins.guard import PluginError, guard, in_library
 from unlearning_audit.workflow.attempt import check_built, check_model
 
 # One thread per process: more would change the last bits of sums and slow small models down.
@@ -50,7 +50,7 @@ def open_bank(data: Data, membership: Membership, settings: dict, place: dict, b
                 recipe=Recipe(**settings["recipe"]),
                 device=at,
             )
-        if not ours(file):
+        if not in_library(file):
             check_model(bank, data.classes, file)
     except PluginError as error:
         raise FailedError("model", str(error)) from error

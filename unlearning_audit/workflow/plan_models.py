@@ -7,7 +7,7 @@ from typing import Any
 
 from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.plugins.guard import PluginError, guard, said, shown
+from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.study import selecting
 from unlearning_audit.study.schema import PLACES, Plugin, Scenario
 from unlearning_audit.workflow.nodes import Node, Plan, terms
@@ -28,9 +28,9 @@ def method_label(method: Plugin, name: str) -> str:
 
 def _together(*groups: dict[str, Any]) -> dict[str, Any]:
     """The terms of several plug-ins that one job runs."""
-    paths = [path for terms in groups for path in terms.get("known", ())]
+    paths = [path for terms in groups for path in terms.get("declared", ())]
     limits = [terms["time_limit"] for terms in groups if "time_limit" in terms]
-    return ({"known": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
+    return ({"declared": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
 
 
 def after_request(request: int) -> list[str]:
@@ -78,7 +78,7 @@ class Models:
                 answer = function(options)
             if not sound(answer):
                 raise PluginError(
-                    f"{shown(protocol.file)}: {name} must return {requirement}, it returned {said(answer)}"
+                    f"{readable(protocol.file)}: {name} must return {requirement}, it returned {type_of(answer)}"
                 )
         except PluginError as error:
             raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None

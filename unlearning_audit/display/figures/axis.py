@@ -44,7 +44,7 @@ def draw(numbers: Numbers, order: dict):
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
         if naming.ideal(metric) is not None:
             axis.axhline(naming.ideal(metric), color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
-        axis.set_ylabel(naming.meaning(metric).shown if metric else "")
+        axis.set_ylabel(naming.meaning(metric).display_name if metric else "")
         axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")

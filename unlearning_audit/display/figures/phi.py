@@ -122,7 +122,7 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
     if cell.flag == "failed":
         axis.texts[-1].set_text("failed")
     elif not cell.empty:
-        text = f"{naming.meaning(metric).shown} {cell.value:.2f}"
+        text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
         _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
 
 

@@ -35,7 +35,7 @@ def draw(numbers: Numbers, order: dict):
             hollow = name == "retrain_control" or cell.flag == "unchanged"
             face = style.PAPER if hollow else colours[name]
             axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
-        label = naming.meaning(metric).shown if metric else ""
+        label = naming.meaning(metric).display_name if metric else ""
         frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
     for axis, metric in shown:
         low, high = min(reach[metric], default=0.0), max(reach[metric], default=1.0)

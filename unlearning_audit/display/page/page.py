@@ -181,7 +181,7 @@ def example(numbers: Numbers) -> dict | None:
                 "about": lookup.about(cell.where),
                 "value": repr(cell.value),
             }
-            shown = sentences.shown(naming.meaning(metric).shown, cell)
+            shown = sentences.shown(naming.meaning(metric).display_name, cell)
             return {
                 **row,
                 "who": naming.method(case["method"]),

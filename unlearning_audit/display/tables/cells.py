@@ -58,7 +58,7 @@ def reading(metrics: list[str]) -> str:
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
-    return " ".join(f"{meaning.shown}: {meaning.reading}" for meaning in meanings if meaning.reading)
+    return " ".join(f"{meaning.display_name}: {meaning.reading}" for meaning in meanings if meaning.reading)
 
 
 def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> tuple[list[Entry], dict]:
@@ -76,7 +76,7 @@ def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> t
 
 def told(ask: Ask, asks: list[Ask]) -> str:
     """What distinguishes a column from the others of its table."""
-    shown = (naming.meaning(ask.metric).shown, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
+    shown = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
     differ = [len({one[i] for one in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, own in zip(shown, differ, strict=True) if own and text)
 

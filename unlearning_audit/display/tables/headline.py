@@ -76,7 +76,7 @@ def along(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS)
         shown = [found.get((where, name), ("", missing("")))[1] for where in places]
         flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c, judged))
         lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in shown), tuple(flags)))
-    name = naming.meaning(metric).shown if metric else "no number"
+    name = naming.meaning(metric).display_name if metric else "no number"
     title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
     axes = list(cases[0]["axes"])
     if len(axes) == 1:
@@ -127,7 +127,7 @@ def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
 def how_to_read(metric: str) -> str:
     """One line that says what the extremes of a metric mean."""
     known = naming.meaning(metric)
-    return READ if metric == "q" else f"{known.shown}: {known.reading}" if known.reading else ""
+    return READ if metric == "q" else f"{known.display_name}: {known.reading}" if known.reading else ""
 
 
 def _fitting(block: Sheet, width: int) -> str:

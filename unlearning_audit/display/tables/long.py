@@ -84,7 +84,7 @@ def _digits(column: list[_Found]) -> tuple[int, int]:
 
 
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:
-    name = cells.told(ask, asks) or naming.meaning(ask.metric).shown
+    name = cells.told(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
         return [Head("ours", name), Head("paper", name), Head("ours − paper", name, (cells.HELD,))]
     return [Head(name, notes=(cells.UNPRINTED,) if printed else ())]

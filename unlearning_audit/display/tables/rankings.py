@@ -65,7 +65,7 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
                 number = {**cells.what(cell, ask), "note": cell.note}
                 records.append({"scenario": one.where[0], "setting": one.where[1], **beside, **number})
         lines.append(Line(name, tuple(line)))
-    reading = f"{READING} Ranked by {naming.meaning(ask.metric).shown}."
+    reading = f"{READING} Ranked by {naming.meaning(ask.metric).display_name}."
     axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
     heads = tuple(Head(name) for name in names)
     return Sheet(order["name"], wish["title"], reading, axis, heads, tuple(lines), records=tuple(records))
