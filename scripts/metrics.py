@@ -58,7 +58,7 @@ def evaluated(
 
 
 def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[Row], dict[str, added.Contribution]]:
-    """What a metric's file returns, under the names that `name_in_study` gives. Raises PluginError unless it is rows and
+    """What a metric's file returns, by the names of `name_in_study`. Raises PluginError unless it is rows and
     contributions."""
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem

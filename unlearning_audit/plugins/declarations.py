@@ -132,7 +132,7 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
 
 
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
-    """The record of a quantity by the name that `name_in_study` gives it, which then stands in all its labels as well."""
+    """The record of a quantity by the name of `name_in_study`, which then stands in all its labels as well."""
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)

@@ -141,7 +141,7 @@ class Plan:
 
 
 def terms(plugin: Plugin) -> dict[str, Any]:
-    """On which terms the code of a plug-in runs: its ``time_limit``, and of a user's file what is ``declared`` of what it
+    """On which terms a plug-in runs: its ``time_limit``, and of a user's file what is ``declared`` of what it
     reads, files and folders; {} if there is nothing to say."""
     limit = {} if plugin.time_limit is None else {"time_limit": plugin.time_limit}
     file = plugin.file or plugin.options.get("file")
