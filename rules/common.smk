@@ -85,6 +85,7 @@ def tables_of(study):
         *rules.cost.output[1:],
         *rules.meta.output[:3],
         *rules.verdicts.output.tables,
+        *rules.records.output[:4],
     ]
     return sorted(set(expand(own, study=study, table=names)))
 
@@ -92,7 +93,11 @@ def tables_of(study):
 def figures_of(study):
     names = plan_of(study).study.figures
     drawn = expand(rules.figure.output, study=study, figure=names)
-    own = [*rules.verdicts.output.drawings, *rules.meta.output[3:]]
+    own = [
+        *rules.verdicts.output.drawings,
+        *rules.records.output[4:],
+        *rules.meta.output[3:],
+    ]
     return [*expand(own, study=study), *drawn]
 
 

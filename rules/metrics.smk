@@ -1,10 +1,11 @@
 rule metrics:
-    """Turn the scores and logits of one method in one scenario into numbers with intervals."""
+    """Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records."""
     input:
         unpack(inputs("metrics")),
     output:
         metrics="results/metrics/{node}/metrics.csv",
         contributions="results/metrics/{node}/contributions.npz",
+        records="results/metrics/{node}/records.csv",
         spec="results/metrics/{node}/spec.json",
     log:
         "results/metrics/{node}/log.txt",

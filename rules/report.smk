@@ -92,6 +92,39 @@ rule verdicts:
         "../scripts/verdicts.py"
 
 
+rule records:
+    """Gather which forgotten records are still recognised, as a list, a table and a figure."""
+    input:
+        records=asks(parameters.record_files),
+    output:
+        union="results/{study}/records.csv",
+        csv=report(
+            "results/{study}/tables/records.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "records"},
+        ),
+        md="results/{study}/tables/records.md",
+        tex="results/{study}/tables/records.tex",
+        svg=report(
+            "results/{study}/figures/records.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "records"},
+        ),
+        png="results/{study}/figures/records.png",
+    log:
+        "results/{study}/logs/records.txt",
+    priority: PRIORITY["verdicts"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.records),
+    script:
+        "../scripts/records.py"
+
+
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX."""
     input:

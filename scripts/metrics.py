@@ -1,4 +1,4 @@
-"""Turn the scores and logits of one method in one scenario into numbers with intervals."""
+"""Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records."""
 
 import tempfile
 import time
@@ -10,6 +10,7 @@ from unlearning_audit.adversary import likeness, plausibility
 from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.adversary.external_case import ExternalCase, usable
 from unlearning_audit.artifacts import contributions as added
+from unlearning_audit.artifacts import records as lists
 from unlearning_audit.artifacts import rows as files
 from unlearning_audit.artifacts.files import (
     ArtifactError,
@@ -77,6 +78,25 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     )
 
 
+def listed(entry: dict, file: str | None, case: Case, terms: dict) -> list[dict]:
+    """The lines of ``records(case, options)`` of a metric's file that has such a function; none if it fails, which its
+    rows say."""
+    where = Path(file) if file else registry.source_file("metrics", entry["name"])
+    if "records" not in registry.defined(where):
+        return []
+
+    def lines() -> list[dict]:
+        module = registry.load("metrics", entry["name"], file)
+        options = registry.options("metrics", entry["name"], file)(**entry["options"])
+        with guard(module.__file__, but=ArtifactError):
+            return [{name: plain(value) for name, value in line.items()} for line in module.records(case, options)]
+
+    try:
+        return lines() if file is None and not terms else isolated(lines, str(where), **terms)
+    except (NoAnswerError, PluginError):
+        return []
+
+
 def sent(rows: list[Row], parts: dict[str, added.Contribution], path: Path, file: str) -> dict:
     """What a user's metric returned, on its way to another process: rows in JSON values, the rest in a file."""
     with guard(file):
@@ -141,6 +161,7 @@ def remarks(*groups: list[str]) -> list[str]:
 def metrics(
     metrics: str,
     contributions: str,
+    records: str,
     settings: dict,
     place: dict,
     data: str = "",
@@ -164,12 +185,13 @@ def metrics(
     """A method that failed, or whose logits are not finite, gets one row that says so, and no number; so does every
     attack and every metric that fails, beside the numbers of the others.
 
-    ``contributions``: where what models and samples add to the numbers that decide goes.
+    ``contributions``: where what models and samples add to the numbers that decide goes; ``records``: where the lines
+    of records go.
 
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds, contributed, terms, unread = {}, {}, place.get("terms", {}), []
+    seconds, contributed, terms, unread, lines = {}, {}, place.get("terms", {}), [], []
     single = [files[0] if files else None for files in (scores, selection)]
     again = relearned, compared_relearned, generated, compared_generated
     readings = by_logits(
@@ -206,9 +228,11 @@ def metrics(
             started = time.perf_counter()
             computed_rows, parts = evaluated(key, entry, place["files"].get(key), case, terms.get(key, {}))
             rows, contributed = rows + computed_rows, contributed | parts
+            lines += listed(entry, place["files"].get(key), case, terms.get(key, {}))
             seconds[key] = round(time.perf_counter() - started, 3)
     rows += [Row("doubt", note=text) for text in (*unread, *remarks(unlearned, scores or []))]
     rows += unchanged(originals, unlearned)
     added.write(contributions, contributed)
+    lists.write(records, lines)
     files.write(metrics, rows)
     return {"rows": len(rows), "seconds_of": seconds}

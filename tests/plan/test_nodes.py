@@ -87,7 +87,7 @@ def test_outputs_lie_in_the_folder_of_the_node(plan):
     files = {
         "data": ["data.npz"], "splits": ["membership.npz"], "train": ["models.safetensors", "logits.npz"],
         "unlearn": ["models.safetensors", "logits.npz"], "relearn": ["relearned.npz"], "attack": ["scores.parquet"],
-        "metrics": ["metrics.csv", "contributions.npz"],
+        "metrics": ["metrics.csv", "contributions.npz", "records.csv"],
         "comparisons": ["verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"],
     }  # fmt: skip
     for stage, expected in files.items():

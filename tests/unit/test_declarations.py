@@ -96,7 +96,7 @@ def test_what_retraining_reads_by_theory():
             (
                 "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
-                "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage",
+                "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
             ),
             0,
         ),
@@ -157,10 +157,11 @@ def test_every_offer_and_every_need_has_a_meaning():
 def test_offers_bring_metrics_along():
     brought = {name: registry.defaults(registry.protocol(name).offers) for name in registry.names("protocols")}
     assert brought == {
-        "competition": ("competition", "accuracy"), "efficacy": ("efficacy", "accuracy"), "external": ("external",),
+        "competition": ("competition", "records_by_retraining", "accuracy"),
+        "efficacy": ("efficacy", "accuracy"), "external": ("external",),
         "interclass_confusion": ("confusion", "accuracy"), "lira_selection": ("vulnerability",),
-        "one_run": ("one_run", "accuracy"), "random_splits": ("swap", "accuracy"),
-        "ruli": ("blind", "ruli", "accuracy"), "swap": ("swap", "accuracy"),
+        "one_run": ("one_run", "accuracy", "records"), "random_splits": ("swap", "accuracy", "records"),
+        "ruli": ("blind", "ruli", "accuracy", "records"), "swap": ("swap", "accuracy", "records"),
     }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_a_file_without_options_and_labels_has_none(tmp_path):
 def test_a_metric_of_the_library_may_appear_again_under_another_name():
     study = reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swap}}")))
     (noisy,) = [one for one in study.scenarios if one.name == "noisy"]
-    assert list(noisy.metrics) == ["swap", "accuracy", "again"]
+    assert list(noisy.metrics) == ["swap", "accuracy", "records", "again"]
     assert noisy.metrics["again"].name == "swap"
     with pytest.raises(StudyError, match="there is no metric 'swop' in this protocol, did you mean 'swap'"):
         reading.read(changed(("scenarios/noisy/metrics", "{again: {name: swop}}")))

@@ -57,6 +57,15 @@ def test_records_are_samples_as_attacks_score_them(found):
     assert means["forget"] > means["heldout"]
 
 
+def test_forgotten_samples_that_are_still_recognised_are_listed(found):
+    lists = found.recognised
+    assert set(lists["method"]) == {"none", "mine", "retrain"}
+    share = lists.groupby("method")["recognised"].mean()
+    assert share["none"] > 0.5 > share["retrain"]
+    assert (lists.query("method == 'none'").groupby(["pair", "split"]).size() == FORGET.sum(axis=1)[0]).all()
+    assert FORGET[:, lists["sample"].astype(int)].any(axis=0).all()
+
+
 def test_it_shows_itself_as_the_matrix_of_verdicts_and_draws_figures(found):
     said = repr(found)
     for text in ("verdict", "distance", "none", "mine", "retrain", "distinguishable"):

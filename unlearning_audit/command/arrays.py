@@ -100,6 +100,17 @@ class Audit:
         filled = [part for part in parts if len(part)] or parts
         return pandas.concat(filled, ignore_index=True)
 
+    @cached_property
+    def recognised(self) -> "pandas.DataFrame":
+        """Every forgotten sample with its p-value, that it is an unseen one, and whether it is still recognised, at a
+        false discovery rate of 10 % of a list (docs/metrics.md); the most exposed with their picture or values."""
+        import pandas
+
+        from unlearning_audit.artifacts import records
+
+        lines = records.read(self._results / "records.csv", records.UNION)
+        return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
+
     def figure(self, name: str = "verdicts") -> Picture:
         """A figure of the report, which a notebook draws. Raises ValueError for a name that there is none of."""
         from unlearning_audit.plugins.suggest import unknown

@@ -8,13 +8,27 @@ from unlearning_audit import stats
 from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _game, _klom, accuracy, blind, competition, one_run, published, row, ruli, swap
+from unlearning_audit.metrics import (
+    _contents,
+    _game,
+    _klom,
+    accuracy,
+    blind,
+    competition,
+    one_run,
+    published,
+    row,
+    ruli,
+    swap,
+)
+from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning_audit.metrics.blind import QUANTITIES as OF_BLIND
 from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning_audit.metrics.competition import Models
 from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN
 from unlearning_audit.metrics.published import QUANTITIES as OF_PUBLISHED
+from unlearning_audit.metrics.records import QUANTITIES as OF_RECORDS
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
 from unlearning_audit.plugins.settings import Settings
@@ -24,9 +38,9 @@ from unlearning_audit.stats import crossed, separation
 NEEDS = ("imported",)
 DEFAULT = "imported"
 #: Metrics whose options it takes.
-READS = ("accuracy", "swap", "competition", "ruli", "one_run", "published")
+READS = ("accuracy", "swap", "competition", "ruli", "one_run", "published", "records")
 
-QUANTITIES = (*OF_PUBLISHED, *OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RULI, *OF_SWAP)
+QUANTITIES = (*OF_PUBLISHED, *OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RECORDS, *OF_RULI, *OF_SWAP)
 
 
 class Options(Settings):
@@ -47,7 +61,36 @@ def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list
         *_competition(case),
         *_ruli(case),
         *_audit(case),
+        *lists.summary(_listed(case), _rate(case)),
     ]
+
+
+def records(case: ExternalCase, options: Options) -> list[dict]:
+    """A line for each forgotten record, held against held-out ones where sides are a fair draw, else against what
+    retrained models say of the same record; none where there is no such yardstick."""
+    lines = [] if case.published is not None else _listed(case)
+    return _contents.shown(lines, case.data, lists.Options(**case.options.get("records", {})).most)
+
+
+def _listed(case: ExternalCase) -> list[dict]:
+    member, phi = case.membership, case.answers(case.unlearned_files).phi(case.labels)
+    retrain = case.others.get("retrain")
+    if fair(case) and member.heldout.any(axis=1).all():
+        return lists.against_heldout(case, member, lists.usable(case, phi, member), _rate(case))
+    if retrain is None or not case.same_samples("retrain"):
+        return []
+    retrained = retrain.answers(retrain.unlearned_files).phi(retrain.labels)
+    seen = retrain.membership.train
+    return lists.against_retrained(case, member, phi, retrained=retrained, seen=seen, rate=_rate(case))
+
+
+def _rate(case: ExternalCase) -> float:
+    return lists.Options(**case.options.get("records", {})).rate
+
+
+def fair(case: ExternalCase) -> bool:
+    """Whether forgotten and held-out samples are a fair draw: by coins, by swapping, or because the owner says so."""
+    return case.membership.pair is not None or not swapped(case) or case.design in ("swapped", "random")
 
 
 #: What decides, by the metrics of which this is made; confidence alone where no attack was asked.
@@ -73,9 +116,7 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
         phi = case.answers(case.unlearned_files).phi(case.labels)
         scores = case.scores if case.scores_file else {}
         apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
-    coins = member.pair is not None or not swapped(case)
-    fair = coins or case.design in ("swapped", "random")
-    parts |= apart if fair else _by_models(apart)
+    parts |= apart if fair(case) else _by_models(apart)
     if not _apart(case):
         retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
         phi = [None if population is None else _models(population).phi for population in (case, retrain, control)]
@@ -87,7 +128,7 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
     if not _unasked(case):
         options, columns = ruli.Options(**case.options["ruli"]), np.arange(len(case.data.y))
         ratios = _or_nothing(lambda: ruli.aucs(*_audited(case), options, columns))
-        parts |= ratios if fair else _by_models(ratios)
+        parts |= ratios if fair(case) else _by_models(ratios)
     return parts
 
 

@@ -1,11 +1,15 @@
-"""Records: which forgotten samples are still recognised, at a false discovery rate."""
+"""Records: which forgotten samples, and whose, are still recognised, at a false discovery rate."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from pydantic import Field
 
+from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import _contents, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate
@@ -13,10 +17,16 @@ from unlearning_audit.stats import records as record_stats
 
 #: p-values of records are exact where forgotten and held-out ones are a fair draw; nothing is compared with retraining.
 NEEDS = ("fair_draw",)
+DEFAULT = "fair_draw"
 ALONE = True
 
 #: So many numbers of samples stand in a note.
 NAMED = 50
+
+#: The confidence, which needs no attack; the control, which is none.
+PHI, CONTROL = "phi", "random"
+
+HELDOUT, RETRAINED = "heldout", "retrain"
 
 QUANTITIES = (
     Quantity(
@@ -24,46 +34,173 @@ QUANTITIES = (
         reading="Share of forgotten samples that are listed as still recognised; at most one in ten of a "
         "list is false, on average.",
     ),
+    Quantity(
+        "people_recognised", "people recognised", "lower", ideal=0.0,
+        reading="The same of those whose samples they are.",
+    ),
 )  # fmt: skip
 
 
 class Options(Settings):
-    """``rate``: the share of a list that may be false on average."""
+    """``rate``: the share of a list that may be false on average; ``most``: so many of the records of a method that are
+    listed, those with the least p-values, are shown with their picture, text or values."""
 
     rate: float = Field(0.1, gt=0, lt=1)
+    most: int = Field(12, ge=0)
+
+
+Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger = more likely forgotten
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """ "records_recognised" of all target models and of each pair: the share of forgotten samples of a split that the
-    mean phi of its models sets apart from held-out ones.
+    """ "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed, and
+    "people_recognised" where the data say whose they are. The note counts and names the samples."""
+    return summary(_lines(case, options), options.rate)
 
-    Conformal p-values and Benjamini and Hochberg's procedure (`stats.records`), a list for each split. The note counts
-    and names the samples. A model that was broken on all samples lists none.
+
+def records(case: Case, options: Options) -> list[dict]:
+    """A line for each forgotten record in each split of each pair (`artifacts.records.COLUMNS`).
+
+    Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack
+    that tells sides apart best in the other pairs, or in the other split of the only pair, in the direction that it has
+    there; then Benjamini and Hochberg's list of each split. Persons have Simes' p-value of their records. A model that
+    was broken on all samples lists none.
     """
+    return _contents.shown(_lines(case, options), case.data, options.most)
+
+
+def _lines(case: Case, options: Options) -> list[dict]:
     member = case.membership[case.target]
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    listed: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+    return against_heldout(case, member, usable(case, phi, member), options.rate)
+
+
+def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:
+    """φ, and the scores of the attacks that are finite on all forgotten and held-out samples."""
+    sides = member.forget | member.heldout
+    scores = {PHI: phi}
+    for (attack, form), (score, _) in (case.scores if case.scores_file else {}).items():
+        if attack != CONTROL and np.isfinite(score[sides]).all():
+            scores["/".join(filter(None, (attack, form)))] = score
+    return scores
+
+
+def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> list[dict]:
+    """`records` where sides are a fair draw."""
+    splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
         models = (member.block == block) & (member.split == split)
         forget, heldout = (np.flatnonzero(side[models].all(axis=0)) for side in (member.forget, member.heldout))
-        score = phi[models].mean(axis=0)
         if len(forget) and len(heldout):
-            p = record_stats.conformal(score=score[forget], heldout=score[heldout])
-            listed.setdefault(block, []).append((forget, record_stats.discoveries(p=p, rate=options.rate)))
-    all_lists = [entry for lists in listed.values() for entry in lists]
-    if not all_lists:
+            means = {name: score[models].mean(axis=0) for name, score in scores.items()}
+            splits.append(_Split(block, split, int(models.sum()), forget, heldout, means))
+    lines = []
+    for part in splits:
+        attack, way = _strongest(part, splits)
+        score = way * part.means[attack]
+        p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
+        place = {"pair": part.block, "split": part.split, "models": part.models}
+        place |= {"attack": attack + " turned round" * (way < 0), "yardstick": HELDOUT}
+        lines += listed(case, place, part.forget, score[part.forget], p, rate)
+    return lines
+
+
+def against_retrained(
+    case: Case, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, seen: np.ndarray, rate: float
+) -> list[dict]:
+    """`records` without a fair draw: every record is held against what retrained models say of it.
+
+    ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``seen``
+    bool [others, samples]. Only those that never saw a forget set speak for it; nothing where they are fewer than two.
+    """
+    lines = []
+    for forget in np.unique(member.forget, axis=0):
+        models = (member.forget == forget).all(axis=1)
+        samples = np.flatnonzero(forget)
+        p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[:, samples])
+        place = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
+        place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
+        lines += listed(case, place, samples, phi[models][:, samples].mean(axis=0), p, rate)
+    return lines
+
+
+def listed(case: Case, place: dict, samples: np.ndarray, score: np.ndarray, p: np.ndarray, rate: float) -> list[dict]:
+    """The lines of one list: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
+    data, marks = case.data, record_stats.discoveries(p=p, rate=rate)
+    subject = None if data.subject is None else data.subject[samples]
+    of_people = {}
+    if subject is not None:
+        names, p_people = record_stats.simes(p=p, group=subject)
+        found_people = record_stats.discoveries(p=p_people, rate=rate)
+        of_people = {
+            name: {"person": name, "p_person": value, "person_recognised": int(mark)}
+            for name, value, mark in zip(names.tolist(), p_people.tolist(), found_people.tolist(), strict=True)
+        }
+    columns = (samples.tolist(), score.tolist(), p.tolist(), marks.tolist())
+    return [
+        {
+            **place, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]), "score": value,
+            "p": probability, "recognised": int(mark), "rate": rate, "kind": "", "content": "",
+            **(of_people[int(data.subject[sample])] if of_people else {}),
+        }
+        for sample, value, probability, mark in zip(*columns, strict=True)
+    ]  # fmt: skip
+
+
+class _Split:
+    """One split of a pair: its ``models``, what they ``forget`` and never saw, and their ``means`` by attack."""
+
+    def __init__(self, block: int, split: int, models: int, forget: np.ndarray, heldout: np.ndarray, means: Mapping):
+        self.block, self.split, self.models = block, split, models
+        self.forget, self.heldout, self.means = forget, heldout, means
+
+    def lead(self, attack: str) -> float:
+        """AUC − ½ of an attack."""
+        rows = np.concatenate([self.forget, self.heldout])
+        positive = np.arange(len(rows)) < len(self.forget)
+        beaten = stats.placements(score=self.means[attack][rows], positive=positive)
+        return float(beaten[positive].mean()) - 0.5
+
+
+def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
+    """The attack that tells sides apart best elsewhere, and its direction: 1, or −1 where forgotten samples look less
+    familiar. φ as it is where there is nothing else to choose on.
+
+    Other pairs draw their sides by themselves, so that the choice knows nothing of these. The other split of the same
+    pair has them exchanged: what leans to its forgotten samples by chance leans away from these, and errs to the safe
+    side.
+    """
+    others = [one for one in splits if one.block != part.block] or [one for one in splits if one is not part]
+    if not others:
+        return PHI, 1
+    leads = {attack: float(np.mean([one.lead(attack) for one in others])) for attack in part.means}
+    best = max(leads, key=lambda attack: abs(leads[attack]))
+    return best, 1 if leads[best] >= 0 else -1
+
+
+def summary(lines: list[dict], rate: float) -> list[Row]:
+    """The rows of all lines, then of those of each pair."""
+    if not lines:
         return []
-    pairs = [_row(lists, options.rate, pair=block) for block, lists in listed.items()] if len(listed) > 1 else []
-    return [_row(all_lists, options.rate), *pairs]
+    pairs = sorted({line["pair"] for line in lines})
+    table = _rows(lines, rate)
+    for pair in pairs if len(pairs) > 1 else ():
+        table += _rows([line for line in lines if line["pair"] == pair], rate, pair=pair)
+    return table
 
 
-def _row(lists: list[tuple[np.ndarray, np.ndarray]], rate: float, **place: int) -> Row:
-    total, recognised = sum(len(records) for records, _ in lists), sum(int(marks.sum()) for _, marks in lists)
-    names = np.unique(np.concatenate([records[marks] for records, marks in lists]))
-    samples = ", ".join(map(str, names[:NAMED].tolist())) + (" …" if len(names) > NAMED else "")
-    note = (
-        f"{recognised} of {total}, of which at most {rate * recognised:.1f} are false on average"
-        + f": samples {samples}" * bool(recognised)
-    )
-    estimate = Estimate(recognised / total, np.nan, np.nan, total, note)
-    return row(metric="records_recognised", estimate=estimate, **place)
+def _rows(lines: list[dict], rate: float, **place: int) -> list[Row]:
+    marked = sorted({line["sample"] for line in lines if line["recognised"]})
+    count, total = sum(line["recognised"] for line in lines), len(lines)
+    named = ", ".join(map(str, marked[:NAMED])) + (" …" if len(marked) > NAMED else "")
+    note = f"{count} of {total}, of which at most {rate * count:.1f} are false on average"
+    estimate = Estimate(count / total, np.nan, np.nan, total, note + f": samples {named}" * bool(count))
+    table = [row(metric="records_recognised", estimate=estimate, **place)]
+    people = {
+        (line["pair"], line["split"], line["person"]): line["person_recognised"] for line in lines if "person" in line
+    }
+    if people:
+        note = f"{sum(people.values())} of {len(people)}"
+        estimate = Estimate(sum(people.values()) / len(people), np.nan, np.nan, len(people), note)
+        table.append(row(metric="people_recognised", estimate=estimate, **place))
+    return table

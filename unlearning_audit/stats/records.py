@@ -1,6 +1,7 @@
 """Which records are still recognised: p-values of single samples, groups of them, and a false discovery rate."""
 
 import numpy as np
+from scipy import special
 
 
 def conformal(*, score: np.ndarray, heldout: np.ndarray) -> np.ndarray:
@@ -28,3 +29,39 @@ def discoveries(*, p: np.ndarray, rate: float = 0.1) -> np.ndarray:
     order = np.sort(p)
     below = np.flatnonzero(order <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
     return p <= order[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
+
+
+def simes(*, p: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The groups of records (persons, documents) and a p-value of each that none of its records is recognised.
+
+    ``p`` float [records], ``group`` [records]; min over its sorted p-values of m·p_(i)/i (Simes 1986). Returns the
+    groups, sorted, and float64 [groups].
+    """
+    names = np.unique(group)
+    combined = np.empty(len(names))
+    for at, name in enumerate(names):
+        ordered = np.sort(np.asarray(p, dtype=np.float64)[np.asarray(group) == name])
+        combined[at] = min((len(ordered) * ordered / (1 + np.arange(len(ordered)))).min(), 1.0)
+    return names, combined
+
+
+def against_retrained(*, audited: np.ndarray, retrained: np.ndarray) -> np.ndarray:
+    """p-values that models answer each record as retrained ones do or less surely, float64 [records].
+
+    ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are about normal
+    over models, such as φ (Carlini et al. 2022). Student's t with others − 1 degrees of freedom of the difference of
+    means, whose variance is that of retrained models times 1/models + 1/others, the same record in all of them. For
+    sides without a fair draw, where other records are no yardstick. Raises ValueError for fewer than two retrained
+    models, whose spread nobody knows, and for numbers that are not finite.
+    """
+    audited, retrained = np.asarray(audited, np.float64), np.asarray(retrained, np.float64)
+    models, others = len(audited), len(retrained)
+    if others < 2:
+        raise ValueError(f"records need two retrained models at least to know how these vary, not {others}")
+    if not (np.isfinite(audited).all() and np.isfinite(retrained).all()):
+        raise ValueError("records need numbers that are finite")
+    gap = audited.mean(axis=0) - retrained.mean(axis=0)
+    error = retrained.std(axis=0, ddof=1) * np.sqrt(1 / models + 1 / others)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(gap == 0, 0.0, gap / error)
+    return special.stdtr(others - 1, -t)

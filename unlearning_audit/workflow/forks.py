@@ -47,7 +47,7 @@ SERVERS = {
 }  # fmt: skip
 
 #: Scripts that draw.
-DRAWING = ("figures", "meta", "verdicts")
+DRAWING = ("figures", "meta", "records", "verdicts")
 
 #: Scripts that import torch.
 WITH_MODELS = ("pretrain", "train", "unlearn", "readings", "relearn", "generate", "forecast")

@@ -32,12 +32,14 @@ class Node:
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """One method in one scenario: which node computed its numbers, and where its scores and logits are."""
+    """One method in one scenario: which node computed its numbers and its list of records, and where its
+    scores and logits are."""
 
     scenario: Scenario
     method: str
     metrics: str
     contributions: str
+    records: str
     scores: str | None
     unlearned: list[str]
     originals: list[str]

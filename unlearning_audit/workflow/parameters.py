@@ -27,6 +27,26 @@ def collect(plan: Plan) -> dict[str, Any]:
     return {"study": plan.study.name, "cases": cases, "code": code("collect")}
 
 
+def records(plan: Plan) -> dict[str, Any]:
+    """Every case with the file of its records."""
+    cases = [
+        {
+            "scenario": case.scenario.name,
+            "setting": case.scenario.setting,
+            "method": case.method,
+            "records": case.records,
+        }
+        for case in plan.cases
+    ]
+    settings = {"study": plan.study.name, "cases": cases, "own_metrics": own_metrics(plan)}
+    return {**settings, "caption": caption("records"), "code": code("records")}
+
+
+def record_files(plan: Plan) -> list[str]:
+    """The files of all records, each once."""
+    return sorted({case.records for case in plan.cases})
+
+
 def cost(plan: Plan) -> dict[str, Any]:
     """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
     nodes = [

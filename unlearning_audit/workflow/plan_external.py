@@ -67,13 +67,14 @@ class External(Judged):
                 "design": design,
             },
             {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
-            ("metrics.csv", "contributions.npz"),
+            ("metrics.csv", "contributions.npz", "records.csv"),
             tuple(plugins.values()), ("metrics",) * len(plugins), place=self._own_files("metrics"),
         )  # fmt: skip
         target, original = nodes["target"].outputs, nodes.get("original")
         self.plan.cases.append(
             CaseFiles(
-                scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
+                scenario, method,
+                *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
                 scores[0].outputs["scores"] if scores else None, [target["logits"]],
                 [original.outputs["logits"]] if original else [],
                 [target["membership"]], target["data"],

@@ -104,12 +104,13 @@ class Judged(Models):
                 "bootstrap": study.bootstrap, "seed": study.seed,
             },
             {**read, **compared, **readings, "scores": [scores] if scores else [], "selection": selection}, roles,
-            ("metrics.csv", "contributions.npz"),
+            ("metrics.csv", "contributions.npz", "records.csv"),
             metric_plugins, ("metrics",) * len(metric_plugins), place=self._own_files("metrics"),
         )  # fmt: skip
         self.plan.cases.append(
             CaseFiles(
-                scenario, method, metrics.outputs["metrics"], metrics.outputs["contributions"],
+                scenario, method,
+                *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
                 scores.outputs["scores"] if scores else None,
                 [n.outputs["logits"] for n in models], [n.outputs["logits"] for n in trains],
                 [n.outputs["membership"] for n in splits], data.outputs["data"],

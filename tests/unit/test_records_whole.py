@@ -1,0 +1,189 @@
+"""Records as a file of a stage: who is listed, by what yardstick, with picture, text or values, and whose they are."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from unlearning_audit.artifacts import records as lists
+from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.metrics import _contents
+from unlearning_audit.stats import records
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
+
+from external_cases import CLASSES, answers, config, memberships, save
+from external_cases import run as run_plan
+
+SAMPLES, FORGOTTEN = 1400, 400
+
+
+def audited(folder, monkeypatch, design="random", **populations):
+    """The lines of records.csv of the method "mine" for logits in a folder."""
+    save(folder / "logits", **{name: populations.pop(name) for name in ("labels", "test") if name in populations})
+    for name, arrays in populations.items():
+        save(folder / "logits" / name.replace("mine", "mine/target"), **arrays)
+    study = config()
+    study["scenarios"]["audit"]["protocol"]["design"] = design
+    monkeypatch.chdir(folder)
+    whole = plan.make(reading.read(study, "own.yaml"))
+    rows = run_plan(whole, "mine")["mine"]
+    (case,) = [case for case in whole.cases if case.method == "mine"]
+    return rows, lists.read(case.records)
+
+
+@pytest.fixture
+def draw():
+    rng = np.random.default_rng(7)
+    y = rng.integers(CLASSES, size=SAMPLES)
+    return rng, y, *memberships(rng, samples=SAMPLES, pairs=1, models=3, k=FORGOTTEN)
+
+
+def test_three_per_cent_that_doing_nothing_remembers_are_listed(tmp_path, monkeypatch, draw):
+    """Everything else is answered as retrained models answer it, so that an average shows nothing."""
+    rng, y, train, forget = draw
+    remembered = np.zeros_like(forget)
+    for split in (slice(0, 3), slice(3, 6)):
+        remembered[split, np.flatnonzero(forget[split][0])[:12]] = True
+    logits = answers(rng, y, train & ~forget, remembered, memory=2, trace=14.0)
+    rows, lines = audited(tmp_path, monkeypatch, labels=y, mine={"logits": logits, "train": train, "forget": forget})
+    marked = {(line["split"], line["sample"]) for line in lines if line["recognised"]}
+    truth = {(float(model // 3), float(sample)) for model in (0, 3) for sample in np.flatnonzero(remembered[model])}
+    assert truth <= marked
+    assert len(marked - truth) <= 0.1 * len(marked) + 3
+    (row,) = [row for row in rows if row.metric == "records_recognised" and row.pair is None]
+    assert row.value == pytest.approx(len(marked) / (2 * FORGOTTEN))
+    assert {line["yardstick"] for line in lines} == {"heldout"}
+
+
+def test_retrained_models_list_nothing(tmp_path, monkeypatch, draw):
+    rng, y, train, forget = draw
+    logits = answers(rng, y, train & ~forget, forget, memory=2, trace=0.0)
+    _, lines = audited(tmp_path, monkeypatch, labels=y, mine={"logits": logits, "train": train, "forget": forget})
+    assert sum(line["recognised"] for line in lines) <= 2
+
+
+def test_without_a_fair_draw_retrained_models_are_the_yardstick(tmp_path, monkeypatch):
+    """The forget set is a class that is harder than the rest: no held-out record is like it."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(CLASSES), 100)
+    forget, train = y == 0, np.ones(400, bool)
+    hard = np.where(forget, -3.0, 2.0)
+
+    def logits(models, extra):
+        z = rng.normal(size=(models, 400, CLASSES))
+        z[:, np.arange(400), y] += hard + extra
+        return z.astype(np.float32)
+
+    remembered = np.isin(np.arange(400), np.arange(10))
+    mine = {"logits": logits(1, np.where(remembered, 12.0, 0.0)), "train": train[None], "forget": forget[None]}
+    retrain = {"logits": logits(8, 0.0), "train": np.tile(~forget, (8, 1)), "forget": np.tile(forget, (8, 1))}
+    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=mine, retrain=retrain)
+    assert {line["yardstick"] for line in lines} == {"retrain"}
+    assert {line["sample"] for line in lines if line["recognised"]} >= set(range(10))
+    assert sum(line["recognised"] for line in lines) <= 13
+
+
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("others", [3, 10])
+def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, others):
+    """Models share what they do to all records, so that the records' p-values depend on each other."""
+    rng, audits, false, power = np.random.default_rng(others), 400, [], []
+    for _ in range(audits):
+        level = rng.standard_normal(200)
+        shared = 0.5 * rng.standard_normal((models + others, 1)) * rng.standard_normal(200)
+        phi = level + shared + rng.standard_normal((models + others, 200))
+        phi[:models, :40] += 12.0
+        p = records.against_retrained(audited=phi[:models], retrained=phi[models:])
+        marks = records.discoveries(p=p)
+        false.append(marks[40:].sum() / max(marks.sum(), 1))
+        power.append(marks[:40].mean())
+    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
+    assert np.mean(power) > (0.9 if others == 10 else 0.5)
+
+
+def test_p_values_against_retrained_models_by_hand():
+    p = records.against_retrained(audited=np.array([[3.0, 0.0]]), retrained=np.array([[-1.0, 1.0], [1.0, -1.0]]))
+    t = 3.0 / np.sqrt(2.0 * 1.5)
+    np.testing.assert_allclose(p, [0.5 - np.arctan(t) / np.pi, 0.5])
+    with pytest.raises(ValueError, match="two retrained models"):
+        records.against_retrained(audited=np.zeros((1, 2)), retrained=np.zeros((1, 2)))
+    with pytest.raises(ValueError, match="finite"):
+        records.against_retrained(audited=np.zeros((1, 1)), retrained=np.array([[np.inf], [0.0]]))
+
+
+def data(x, **more):
+    n = len(x)
+    y = np.zeros(n, np.int64)
+    return Data(x, y, np.zeros(n, np.uint8), y, np.arange(n), 2, **more)
+
+
+def decoded(uri):
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(uri.partition("base64,")[2]))))
+
+
+def test_contents_are_pictures_texts_and_values():
+    grey = np.arange(64, dtype=np.float32).reshape(1, 64) / 63
+    kind, uri = _contents.content(data(grey), 0)
+    assert kind == "picture"
+    np.testing.assert_array_equal(decoded(uri), np.round(grey.reshape(8, 8) * 255))
+    colours = np.arange(48, dtype=np.uint8).reshape(1, 3, 4, 4)
+    np.testing.assert_array_equal(decoded(_contents.content(data(colours), 0)[1]), colours[0].transpose(1, 2, 0))
+    assert _contents.content(data(np.array([[1.5, -2.0]], np.float32)), 0) == ("values", "1.5, -2")
+    words = Tokenizer(WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
+    tokenizer = np.frombuffer(words.to_str().encode(), np.uint8)
+    assert _contents.content(data(np.array([[~1, 0, -1]], np.int32), tokenizer=tokenizer), 0) == ("text", "b a")
+
+
+def line(sample, p, recognised=1, person=np.nan, **more):
+    return {
+        "study": "s", "scenario": "a", "setting": "", "method": "none", "pair": 0, "split": 0, "models": 1,
+        "sample": sample, "row": sample, "label": sample % 2, "person": person, "attack": "phi", "score": -p, "p": p,
+        "recognised": recognised, "p_person": p, "person_recognised": recognised, "rate": 0.1, "yardstick": "heldout",
+        "kind": "", "content": "", **more,
+    }  # fmt: skip
+
+
+def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
+    lines = [line(0, 0.2), line(1, 0.01), line(1, 0.02, split=1), line(2, 0.5, 0)]
+    shown = _contents.shown(lines, data(np.array([[1.0], [2.0], [3.0]], np.float32)), 2)
+    assert [one["content"] for one in shown] == ["1", "2", "", ""]
+    path = tmp_path / "records.csv"
+    lists.write(path, shown, lists.UNION)
+    one = lists.exposed(path)["a", ""]["none"]
+    assert (one.looked, one.recognised, one.people, one.classes) == (4, 3, None, {0: 1, 1: 2})
+    assert one.false == pytest.approx(0.3)
+    assert [found["sample"] for found in one.records] == [1, 0]
+    path.write_text(path.read_text().replace("0.01", "much"))
+    with pytest.raises(ArtifactError, match="record 3, column 'score': '-much'"):
+        lists.exposed(path)
+
+
+def test_people_are_counted_once():
+    people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
+    assert lists.summed(people).people == (1, 2)
+
+
+def test_p_values_of_people_by_hand():
+    names, p = records.simes(p=np.array([0.01, 0.5, 0.04, 0.03]), group=np.array(["b", "b", "a", "a"]))
+    assert names.tolist() == ["a", "b"]
+    np.testing.assert_allclose(p, [0.04, 0.02])
+
+
+def test_at_most_a_tenth_of_the_people_listed_are_not_recognised():
+    """Forty people of ten records; ten of them are remembered whole; scores share factors."""
+    rng, audits, false, power = np.random.default_rng(11), 400, [], []
+    group = np.repeat(np.arange(40), 10)
+    for _ in range(audits):
+        score = rng.standard_normal((1200, 2)) @ rng.standard_normal(2) + rng.standard_t(4, 1200)
+        score[:100] += 30
+        p = records.conformal(score=score[:400], heldout=score[400:])
+        marks = records.discoveries(p=records.simes(p=p, group=group)[1])
+        false.append(marks[10:].sum() / max(marks.sum(), 1))
+        power.append(marks[:10].mean())
+    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
+    assert np.mean(power) > 0.9

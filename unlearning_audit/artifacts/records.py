@@ -1,0 +1,102 @@
+"""``records.csv``: forgotten records with their p-values, which are recognised, and what the most exposed ones are."""
+
+import csv
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.files import ArtifactError, checked
+
+#: Of one record in one list: ``models`` that were read together; ``sample`` in the data, ``row`` in the source,
+#: ``label``, ``person`` (its subject); ``attack`` by whose ``score`` it has ``p``, that it is an unseen record;
+#: ``p_person``, that none of the person's records is recognised; ``recognised`` and ``person_recognised`` 0 or 1;
+#: ``rate``: the share of a list that may be false; ``yardstick``: held-out records, or retrained models; ``kind``
+#: (picture, text, values) and ``content`` (a data URI of a PNG, the passage, the numbers) of the most exposed ones.
+COLUMNS = (
+    "pair", "split", "models", "sample", "row", "label", "person", "attack", "score", "p", "recognised", "p_person",
+    "person_recognised", "rate", "yardstick", "kind", "content",
+)  # fmt: skip
+#: Of a whole study: whose records they are.
+UNION = ("study", "scenario", "setting", "method", *COLUMNS)
+PICTURE, TEXT, VALUES = "picture", "text", "values"
+_TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind", "content"}
+_FIELD = 1 << 27  # bytes of a cell
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """What is still recognised of one method in one scenario.
+
+    ``looked``: records in all lists, a record once for each list; ``recognised``: how many of these are listed, of
+    which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
+    where data do not say whose records are; ``classes``: label → records listed; ``records``: lines of the most exposed
+    records with ``kind`` and ``content``, the least p first.
+    """
+
+    looked: int
+    recognised: int
+    false: float
+    people: tuple[int, int] | None
+    classes: dict[int, int]
+    records: list[dict]
+
+
+def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLUMNS) -> None:
+    """Write lines with ``columns``, numbers in full precision."""
+    tables.write_rows(path, records, columns)
+
+
+def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict]:
+    """The lines; numbers are floats, NaN where a cell is empty. Raises ArtifactError that names file, line, column."""
+
+    def load() -> tuple[list[str], list[dict]]:
+        csv.field_size_limit(_FIELD)
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            return list(reader.fieldnames or ()), list(reader)
+
+    header, lines = checked(path, load)
+    if tuple(header) != columns:
+        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
+    for number, line in enumerate(lines, start=2):
+        for name in columns:
+            if name not in _TEXT:
+                try:
+                    line[name] = float("nan" if line[name] == "" else line[name])
+                except (TypeError, ValueError):
+                    problem = f"record {number}, column {name!r}: {line[name]!r} is not a number"
+                    raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+    return lines
+
+
+def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
+    """(scenario, setting) → method → what is recognised, from a study's ``records.csv`` (columns ``UNION``)."""
+    return grouped(read(path, UNION))
+
+
+def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
+    """`exposed` of lines with the columns ``UNION``."""
+    cases: dict[tuple[str, str, str], list[dict]] = {}
+    for line in lines:
+        cases.setdefault((line["scenario"], line["setting"], line["method"]), []).append(line)
+    places: dict[tuple[str, str], dict[str, Exposed]] = {}
+    for (scenario, setting, method), part in cases.items():
+        places.setdefault((scenario, setting), {})[method] = summed(part)
+    return places
+
+
+def summed(lines: list[dict]) -> Exposed:
+    """What the lines of one method say."""
+    marked = [line for line in lines if line["recognised"]]
+    people: dict[tuple[float, float, float], float] = {}
+    for line in lines:
+        if not math.isnan(line["person"]):
+            people[line["pair"], line["split"], line["person"]] = line["person_recognised"]
+    classes = Counter(int(line["label"]) for line in marked)
+    return Exposed(
+        len(lines), len(marked), sum(line["rate"] for line in marked),
+        (sum(map(int, people.values())), len(people)) if people else None, dict(sorted(classes.items())),
+        sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
+    )  # fmt: skip

@@ -1,0 +1,30 @@
+"""The share of forgotten records that are still recognised, by method, with the share that may be false."""
+
+from unlearning_audit.artifacts.records import Exposed
+from unlearning_audit.display import lookup, naming, style
+
+
+def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
+    """A panel for each scenario and setting, a bar for each method; the pale end of a bar is what may be false."""
+    if not exposed:
+        figure, (axis,) = style.panels(1, height=0.6)
+        axis.set_axis_off()
+        axis.text(0, 0.5, "No scenario of this study lists records.", va="center", color=style.MUTED)
+        return figure
+    most = max(map(len, exposed.values()))
+    figure, axes = style.panels(len(exposed), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
+    for axis, (where, methods) in zip(axes, exposed.items(), strict=True):
+        for at, one in enumerate(methods.values()):
+            share, false = one.recognised / one.looked, one.false / one.looked
+            axis.barh(at, share, height=0.6, color="#0072b2", alpha=0.35)
+            axis.barh(at, share - false, height=0.6, color="#0072b2")
+            axis.text(share + 0.02, at, f"{one.recognised}", va="center", fontsize=6, color=style.MUTED)
+        axis.set_title(lookup.label(where))
+        axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
+        axis.set_ylim(most - 0.4, -0.6)
+        axis.set_xlim(0, 1.15)
+        axis.set_xticks((0, 0.5, 1))
+        axis.tick_params(axis="y", length=0)
+        axis.spines["left"].set_visible(False)
+    figure.supxlabel("share of forgotten records that are recognised", fontsize=7)
+    return figure
