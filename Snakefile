@@ -102,8 +102,13 @@ include: "rules/systems.smk"
 onstart:
     gc.freeze()
     gc.enable()
-    from unlearning_audit.workflow import progress
+    from unlearning_audit.workflow import progress, results_lock
 
+    if workflow.execution_settings.lock:
+        try:
+            results_lock.hold()
+        except ValueError as error:
+            raise WorkflowError(str(error)) from None
     snakemake_changes.apply(workflow, FORKS, kinds())
     specs = {spec for study in asked() for spec in plan_of(study).specs()}
     progress.watch(

@@ -100,8 +100,8 @@ class Workplace:
 
     def contents(self) -> dict[str, bytes]:
         """Every result that must not depend on when, where and in how many pieces it was made."""
-        # These tell what everything cost, or how many hours would decide what is undecided.
-        timed = ("spec.json", "log.txt", "report.html", "resolution.svg", "resolution.png")
+        # These tell what everything cost, how many hours would decide what is undecided, or who writes.
+        timed = ("spec.json", "log.txt", "report.html", "resolution.svg", "resolution.png", ".lock")
 
         def depends(path: Path) -> bool:
             name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name
