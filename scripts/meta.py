@@ -16,8 +16,8 @@ from job import script
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
     """``metrics`` is the union of all numbers; ``settings`` names the axes of budget and size, and of each scenario
     its protocol and the memberships from which its models are counted."""
-    meta_rows = {
-        name: compared.made(
+    counts = {
+        name: compared.model_counts(
             scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])
         )
         for name, scenario in settings["scenarios"].items()
@@ -28,7 +28,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         naming.quantities().values(),
         budget=settings["budget"],
         size=settings["size"],
-        made=meta_rows,
+        counts=counts,
     )
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex)
     style.save(_meta.draw(rows), svg=svg, png=png)

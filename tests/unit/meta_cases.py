@@ -38,4 +38,4 @@ def several():
         table += rows(values, scenario="budget", axes={"epsilon": str(budget)})
     table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
     table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
-    return evaluated(table, made={"noisy": compared.Made("swap", 3, 3, 1, 1)})
+    return evaluated(table, counts={"noisy": compared.ModelCounts("swap", 3, 3, 1, 1)})

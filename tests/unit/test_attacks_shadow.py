@@ -89,7 +89,7 @@ def test_ten_rows_on_either_side_make_a_class_its_own_classifier(rng, members):
     pool = logits_of(rng.normal(size=(1, 400)) + 3 * np.where(y == 0, -1, 1) * member, y, 2)
     audited, asked = logits_of([np.linspace(-4, 4, 9)], 0, 2), np.zeros(9, int)
     separate, _ = run(audited, asked, reference_of(pool, y, member), labels="separate")
-    known = signals.known(
+    known = signals.statistics(
         lambda z, label: shadow.features(z, label, "separate"), reference_of(pool, y, member), classes=2
     )
     general = logistic.fit(known.value, known.member).log_odds(shadow.features(audited[0], asked, "separate"))

@@ -39,7 +39,7 @@ def test_known_rows_keep_value_label_and_side_together(rng):
     y = rng.integers(3, size=(4, 6))
     member, nonmember = np.zeros((4, 6), dtype=bool), np.zeros((4, 6), dtype=bool)
     member[0, [1, 4]] = member[3, 0] = nonmember[0, 2] = nonmember[2, 5] = True
-    known = signals.known(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
+    known = signals.statistics(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
     rows = [(0, 1), (0, 2), (0, 4), (2, 5), (3, 0)]
     np.testing.assert_allclose(known.value, [phi[r] for r in rows], atol=1e-6)
     assert known.label.tolist() == [y[r] for r in rows]
@@ -181,7 +181,7 @@ def test_a_reference_that_does_not_fit_is_refused(rng):
     member = np.zeros((2, 5), dtype=bool)
     member[:, 0] = True
     good = reference_of(logits, y, member)
-    assert len(signals.known(signals.phi, good, classes=3).value) == 10
+    assert len(signals.statistics(signals.phi, good, classes=3).value) == 10
     cases = {
         "3 classes, the audited models 4": (good, 4),
         "reference.member is empty": (Reference(logits, y, ~member & member, member), 3),
@@ -193,7 +193,7 @@ def test_a_reference_that_does_not_fit_is_refused(rng):
     }
     for message, (reference, classes) in cases.items():
         with pytest.raises(ValueError, match=message):
-            signals.known(signals.phi, reference, classes=classes)
+            signals.statistics(signals.phi, reference, classes=classes)
 
 
 def test_nine_of_ten_samples_must_have_the_labels_of_the_reference(rng):

@@ -25,7 +25,7 @@ def probability(method: str, found: dict) -> float:
     """The p-value of one method by its first metric."""
     metric = next(iter(found[method]))
     side = distances.against(method, metric, found)
-    return distances.read(side, metric, margins=MARGINS, rng=np.random.default_rng(0), draws=1000).shown.p
+    return distances.read(side, metric, margins=MARGINS, rng=np.random.default_rng(0), draws=1000).distance.p
 
 
 def drawn(rng, *, pairs: int, models: int, yes: float, leak: float = 0.0, attacks: int = 3, swapped: bool = True):
@@ -62,7 +62,7 @@ def test_the_variance_of_a_draw_is_the_textbooks():
     """Each sample moves the mean by what models of both splits say of it, over n − 1 of 40 samples on either side."""
     one = drawn(np.random.default_rng(8), pairs=1, models=2, yes=0.4, attacks=1)["advantage"]
     side = distances.against("x", "advantage", {"x": {"advantage": one}})
-    known = distances.by_chance(side, distances.every(side)).influence[0, : len(one.index)]
+    known = distances.by_chance(side, distances.distances_of(side)).influence[0, : len(one.index)]
     saying = one.influence[0, one.split == 0].mean(axis=0) + one.influence[0, one.split == 1].mean(axis=0)
     assert (known != 0).sum() == 80
     np.testing.assert_allclose(known, saying / 2 * 42 / np.sqrt(40 * 39))
@@ -100,7 +100,7 @@ def test_three_models_that_differ_much_more_than_retrained_ones_are_distinguisha
     for _ in range(100):
         found = {"retrain": scores(rng, 0.97, 0.015), "none": scores(rng, 0.55, 0.09)}
         rejected.append(probability("none", found) <= 0.01)
-        own.append(distances.every(distances.against("none", "ic_score", found)).p_values()[0] <= 0.01)
+        own.append(distances.distances_of(distances.against("none", "ic_score", found)).p_values()[0] <= 0.01)
     assert np.mean(rejected) > 0.9
     assert np.mean(own) < 0.5
 

@@ -42,9 +42,11 @@ def test_what_would_decide_decides():
 def test_the_size_of_a_pool_is_found_from_how_often_its_samples_are_drawn():
     rng, units, asked, pool = np.random.default_rng(10), 5, 60, 300
     met = [len(np.unique([rng.permutation(pool)[:asked] for _ in range(units)])) for _ in range(400)]
-    assert planning.pool_size(units=units, asked=asked, distinct=round(np.mean(met))) == pytest.approx(pool, rel=0.03)
-    assert planning.pool_size(units=4, asked=10, distinct=40) == np.inf
-    assert planning.pool_size(units=4, asked=10, distinct=10) == pytest.approx(10)
+    assert planning.pool_size(units=units, per_unit=asked, distinct=round(np.mean(met))) == pytest.approx(
+        pool, rel=0.03
+    )
+    assert planning.pool_size(units=4, per_unit=10, distinct=40) == np.inf
+    assert planning.pool_size(units=4, per_unit=10, distinct=10) == pytest.approx(10)
 
 
 def test_a_pilot_foretells_the_half_width_of_any_study():

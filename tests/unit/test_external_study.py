@@ -126,7 +126,7 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(here):
         run(found, "mine")
         node = next(n for n in found.nodes["attack"].values() if "mine" in n.name)
         case = external_case.ExternalCase.of(node.settings["populations"], node.inputs["populations"])
-        columns[bool((labels == y).all())] = external_case.references(case, scoring.asked(case))["unlearned"].y.shape[
+        columns[bool((labels == y).all())] = external_case.references(case, scoring.rows_of(case))["unlearned"].y.shape[
             -1
         ]
     known = (forget | (train.any(0) & ~train)).any(0).sum()

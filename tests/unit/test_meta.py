@@ -207,20 +207,20 @@ def test_models_are_counted_from_memberships():
     shadow = np.array([False] * 4 + [True] * 2)
     seed, replicate = np.array([7, 7, 7, 7, 8, 9]), np.array([0, 1, 2, 3, 0, 0])
     member = Membership(flags, flags, flags, seed, seed * 0, seed * 0, shadow, replicate=replicate)
-    made = compared.made("swap", member)
-    assert made == compared.Made("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
+    made = compared.model_counts("swap", member)
+    assert made == compared.ModelCounts("swap", trained=1, unlearned=4, shadow_trained=2, shadow_unlearned=2)
     known = compared.metrics(naming.quantities().values())
     counts = {name: compared.models(metric, made).value for name, metric in known.items()}
     assert counts["MIA score"] == 1 + 4
     assert counts["Q"] == counts["MIA score"] + 2 + 2
     assert counts["F / F₀"] == counts["accuracy gap"] == counts["MIA score"] + 4
     assert counts["RULI privacy AUC"] == counts["MIA score"]  # the other target models are its shadow models
-    of_ruli = compared.models(known["RULI efficacy AUC"], compared.made("ruli", member))
+    of_ruli = compared.models(known["RULI efficacy AUC"], compared.model_counts("ruli", member))
     assert (of_ruli.value, of_ruli.note) == (3 + 6 + 4, "3 trained, 6 unlearned, 4 retrained")
 
 
 def test_the_cost_stands_beside_what_is_known_of_a_metric():
-    found = evaluated(rows({"retrain": 1.0, "none": 0.6}), made={"noisy": compared.Made("swap", 3, 3, 2, 2)})
+    found = evaluated(rows({"retrain": 1.0, "none": 0.6}), counts={"noisy": compared.ModelCounts("swap", 3, 3, 2, 2)})
     assert only(found, "Q", "models")["value"] == 10
     assert not [row for row in evaluated(rows({"retrain": 1.0, "none": 0.6})) if row["property"] == "models"]
 

@@ -114,7 +114,7 @@ def test_retraining_is_told_as_seldom_as_promised_and_doing_nothing_always():
         made = {name: world(rng, 0.2 * (name == "none")) for name in ("none", "retrain", "method")}
         for name, count in told.items():
             sides = [distances.against(name, metric, made) for metric in made[name]]
-            count += [distances.every(side).p_values()[0] <= 0.05 for side in sides]
+            count += [distances.distances_of(side).p_values()[0] <= 0.05 for side in sides]
     # A binomial with .05 of 150: four standard errors are .071.
     assert (told["method"] / studies <= 0.05 + 0.071).all()
     assert (told["none"] / studies >= 0.95).all()

@@ -52,30 +52,33 @@ class Answers:
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
         for part, place in zip(self._parts, self._places, strict=True):
             end = first + len(part)
-            chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
-            yield from part.by_model(chosen, place if rows is None else rows if place is None else place[rows])
+            members = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
+            yield from part.by_model(members, place if rows is None else rows if place is None else place[rows])
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """The same together, float32 [models, rows, classes]; kept, so that nothing is read twice."""
         return self._once(self._whole_or_read, models, rows)
 
-    def _once(self, made: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
+    def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
         """``made(*of)``, which is kept; all models or samples are the same, however they are named."""
-        of = [None if some is not None and some.dtype == bool and some.all() else some for some in of]
-        key = made.__name__, *(None if some is None else (some.shape, some.dtype.kind, some.tobytes()) for some in of)
+        of = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
+        key = (
+            compute.__name__,
+            *(None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in of),
+        )
         if key not in self._found:
-            self._found[key] = made(*of)
+            self._found[key] = compute(*of)
         return self._found[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
         whole = self._found.get((self._whole_or_read.__name__, None, None))
         if whole is not None:
-            own = whole if models is None else whole[models]
-            return own if rows is None else own[:, rows]
-        found = list(self.each(models, rows))
+            selection = whole if models is None else whole[models]
+            return selection if rows is None else selection[:, rows]
+        parts = list(self.each(models, rows))
         width = self._size if rows is None else len(np.arange(self._size)[rows])
-        return np.stack(found) if found else np.zeros((0, width, self.classes), np.float32)
+        return np.stack(parts) if parts else np.zeros((0, width, self.classes), np.float32)
 
     @property
     def logits(self) -> np.ndarray:
@@ -87,18 +90,18 @@ class Answers:
         return self._once(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
-        found = [rates.predicted(one) for one in self.each(models)]
-        return np.stack(found) if found else np.zeros((0, self._size), np.int64)
+        predictions = [rates.predicted(logits) for logits in self.each(models)]
+        return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """phi of ``labels`` int64 [rows] or [chosen models, rows], float64 [chosen models, rows]; kept."""
         return self._once(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        chosen = len(self) if models is None else int(models.sum())
-        each = np.broadcast_to(labels, (chosen, labels.shape[-1]))
-        found = [stats.phi(logits=one, y=y) for one, y in zip(self.each(models, rows), each, strict=True)]
-        return np.stack(found) if found else np.zeros(each.shape)
+        count = len(self) if models is None else int(models.sum())
+        by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
+        values = [stats.phi(logits=logits, y=y) for logits, y in zip(self.each(models, rows), by_model, strict=True)]
+        return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property
     def _readings(self) -> list[dict[str, np.ndarray]]:
@@ -157,10 +160,10 @@ def _places(path: str, part: StoredLogits, membership: Membership, data: Data, d
 
     Raises ArtifactError if the file does not fit the data and the memberships.
     """
-    every, place = np.arange(len(data.y)), None
-    if not np.array_equal(part.index, every):
+    order, place = np.arange(len(data.y)), None
+    if not np.array_equal(part.index, order):
         place = part.order
-        if not np.array_equal(part.index[place], every):
+        if not np.array_equal(part.index[place], order):
             raise ArtifactError(f"{path}: field 'index' does not match {data_file}; delete it and run again")
     if not np.array_equal(part.y, data.y[part.index]):
         raise ArtifactError(f"{path}: field 'y' does not match {data_file}; delete it and run again")

@@ -95,8 +95,8 @@ class Case:
     def compared_files(self) -> list[str] | None:
         """Retrained models to compare with: those of the scenario, but for the method retrain its controls; None if the
         scenario has none."""
-        own = self.retrained_files is not None and self.unlearned_files == self.retrained_files
-        return (self.control_files or None) if own else self.retrained_files
+        of_retrain = self.retrained_files is not None and self.unlearned_files == self.retrained_files
+        return (self.control_files or None) if of_retrain else self.retrained_files
 
     @property
     def compared(self) -> np.ndarray | None:
@@ -117,7 +117,7 @@ class Case:
             raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
         norms = answers.squared_norms
         if norms.shape[1] == len(self.data.y):
-            norms = np.stack([one[mask] for one, mask in zip(norms, self.membership.forget, strict=True)])
+            norms = np.stack([of_model[mask] for of_model, mask in zip(norms, self.membership.forget, strict=True)])
         return norms, answers.mean_squared_norm
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -134,17 +134,17 @@ class Case:
             return self._neighbours(files, models, rows)
         if name == "reference_logp":
             return self._reference_logp(models, rows)
-        found = getattr(self.answers(files), name)
-        if name == "tokens" and found is not None:
+        values = getattr(self.answers(files), name)
+        if name == "tokens" and values is not None:
             return self._tokens(self.answers(files), models, rows)
-        if found is None or found.shape[1] != len(self.data.y):
+        if values is None or values.shape[1] != len(self.data.y):
             raise ArtifactError(f"{files[0]}: no {name} of all samples were read of these models; {DECLARE}")
-        return found[models][:, rows]
+        return values[models][:, rows]
 
     def _neighbours(self, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """log p of the neighbours of samples, or of their paraphrases where data have no neighbours."""
         kinds = [self.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
-        views = next((found for found in kinds if found.shape[1]), None)
+        views = next((candidates for candidates in kinds if candidates.shape[1]), None)
         if views is None or (views < 0).all(1).any():
             raise ArtifactError(f"{self.data_file}: some samples have no neighbours; set neighbours: 4 under data")
         return views_logp(self.answers(files).of(models), views)
@@ -158,20 +158,20 @@ class Case:
             self.answers(self.originals).of(~self.target, rows),
             self.labels_of(~self.target)[..., rows],
         )
-        told = np.where(unseen, logp, 0.0)
-        own = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+        of_unseen = np.where(unseen, logp, 0.0)
+        itself = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
         with np.errstate(invalid="ignore"):
-            return (told.sum(0) - own @ told) / (unseen.sum(0) - own @ unseen.astype(np.int64))
+            return (of_unseen.sum(0) - itself @ of_unseen) / (unseen.sum(0) - itself @ unseen.astype(np.int64))
 
     def _tokens(self, answers: Answers, models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Token readings of any samples, float64 [models, rows, most scored, 4]."""
         at = np.full(len(self.data.y), -1)
         at[answers.token_index] = np.arange(len(answers.token_index))
-        own = answers.tokens[models]
-        found = np.full((len(own), len(rows), *own.shape[2:]), np.nan)
-        known = at[rows] >= 0
-        found[:, known] = own[:, at[rows][known]]
-        return found
+        readings = answers.tokens[models]
+        by_row = np.full((len(readings), len(rows), *readings.shape[2:]), np.nan)
+        present = at[rows] >= 0
+        by_row[:, present] = readings[:, at[rows][present]]
+        return by_row
 
     @cached_property
     def labels(self) -> np.ndarray:

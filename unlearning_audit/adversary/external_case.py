@@ -49,15 +49,15 @@ class ExternalCase(Case):
         (path,) = self.unlearned_files
         return Published.read(path) if holds(path) else None
 
-    def unlike(self, name: str, other: "ExternalCase | None", own: str = "target") -> str:
+    def unlike(self, name: str, population: "ExternalCase | None", reference: str = "target") -> str:
         """Why population ``name`` cannot be compared with this one, model by model and sample by sample; else ""."""
-        if other is None:
+        if population is None:
             return f"there is no {name}/ with logits"
-        if not np.array_equal(other.data.y, self.data.y):
-            return f"{name}/ holds other samples than {own}/"
-        for what in ("train", "forget", "heldout"):
-            if not np.array_equal(getattr(other.membership, what), getattr(self.membership, what)):
-                return f"the models of {name}/ are not those of {own}/ in the same order: their {what} differs"
+        if not np.array_equal(population.data.y, self.data.y):
+            return f"{name}/ holds other samples than {reference}/"
+        for mask in ("train", "forget", "heldout"):
+            if not np.array_equal(getattr(population.membership, mask), getattr(self.membership, mask)):
+                return f"the models of {name}/ are not those of {reference}/ in the same order: their {mask} differs"
         return ""
 
     def same_samples(self, name: str) -> bool:
@@ -68,62 +68,62 @@ class ExternalCase(Case):
 def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
     """The populations that can be read, besides the audited one: their names and three files each; and sentences about
     the others."""
-    kept, paths, sentences = [], [], []
+    readable, paths, sentences = [], [], []
     for number, name in enumerate(names):
-        own = files[3 * number : 3 * number + 3]
+        triple = files[3 * number : 3 * number + 3]
         try:
-            if name != "target" and not holds(own[2]):
-                StoredLogits.open(own[2])
+            if name != "target" and not holds(triple[2]):
+                StoredLogits.open(triple[2])
         except FailedError as error:
             sentences.append(f"{error}; nothing is compared with it")
             continue
-        kept.append(name)
-        paths += own
-    return kept, paths, list(dict.fromkeys(sentences))
+        readable.append(name)
+        paths += triple
+    return readable, paths, list(dict.fromkeys(sentences))
 
 
-def references(case: ExternalCase, asked: np.ndarray) -> dict[str, Reference]:
+def references(case: ExternalCase, rows: np.ndarray) -> dict[str, Reference]:
     """form → reference, for the forms whose models are there.
 
-    ``asked`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
+    ``rows`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
     them, the reference holds these columns only, so that attacks with a model per sample can be run.
     """
-    found = {}
+    by_form = {}
     for form, (name, mask) in KNOWLEDGE.items():
         if name not in case.others:
             continue
-        other = case.others[name]
-        member, nonmember = getattr(other.membership, mask), other.membership.heldout
-        known = np.flatnonzero((member | nonmember).any(0))
-        if case.same_samples(name) and (member.any(0) & nonmember.any(0))[asked].all():
-            known = asked
-        found[form] = Reference(
-            other.unlearned[:, known], other.labels[..., known], member[:, known], nonmember[:, known]
+        population = case.others[name]
+        member, nonmember = getattr(population.membership, mask), population.membership.heldout
+        columns = np.flatnonzero((member | nonmember).any(0))
+        if case.same_samples(name) and (member.any(0) & nonmember.any(0))[rows].all():
+            columns = rows
+        by_form[form] = Reference(
+            population.unlearned[:, columns], population.labels[..., columns], member[:, columns], nonmember[:, columns]
         )
-    return found
+    return by_form
 
 
 def scored(
-    case: ExternalCase, name: str, module: ModuleType, chosen: dict, seed: int
+    case: ExternalCase, name: str, module: ModuleType, settings: dict, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """As `scoring.scored`; why an attack could not be asked goes to ``case.missing``."""
-    rows = scoring.asked(case)
-    found = references(case, rows)
+    rows = scoring.rows_of(case)
+    by_form = references(case, rows)
     classes = case.unlearned.shape[2]
     # An attack that uses no reference needs no shadow models.
     nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
     for form, (population, _) in KNOWLEDGE.items():
         if signals := needs(getattr(module, "NEEDS", None)):
-            what = " and ".join(signals).replace("_", " ")
-            case.missing[f"{name}/{form}"] = f"it needs {what}, which logits do not tell"
+            words = " and ".join(signals).replace("_", " ")
+            case.missing[f"{name}/{form}"] = f"it needs {words}, which logits do not tell"
             continue
         try:
-            yield scoring.columns(case, name, form, module, chosen, found.get(form, nobody), seed)
+            yield scoring.columns(case, name, form, module, settings, by_form.get(form, nobody), seed)
         except PluginError as error:
             lacks = in_library(module.__file__) and isinstance(
                 error.__cause__, ValueError
             )  # ours say so what they lack
-            if form in found and not lacks:
+            if form in by_form and not lacks:
                 raise
             nothing = f"it learns from shadow models, and there is no {population}/"
-            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in found else nothing
+            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in by_form else nothing

@@ -39,12 +39,12 @@ def variation(logits: np.ndarray) -> np.ndarray:
     return np.sqrt(wide.var(axis=1).mean(axis=-1))
 
 
-def apart(logits: np.ndarray, others: np.ndarray) -> np.ndarray:
+def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
     """How far every model is from every other one, float64 [models, others]; infinite for a model that says the same
     of every sample. Both [models or others, samples, classes]."""
-    one, other = centred(logits), centred(others)
-    squared = np.stack([np.square(model - other).mean(axis=1) for model in one])
-    scale, size = variation(logits)[:, None], np.abs(one).max(axis=1, keepdims=True)
+    first, second = centred(logits), centred(references)
+    squared = np.stack([np.square(model - second).mean(axis=1) for model in first])
+    scale, size = variation(logits)[:, None], np.abs(first).max(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(scale > ROUNDING * size, np.sqrt(squared) / scale, np.inf)
 
@@ -52,19 +52,19 @@ def apart(logits: np.ndarray, others: np.ndarray) -> np.ndarray:
 def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
     """Pairs of models that were others before unlearning and answer alike after it ("alike", i, j), i < j; then models
     that answer as another one did before ("was", i, j). ``before`` and ``after`` [models, samples, classes]."""
-    known, now, crossed = apart(before, before), apart(after, after), apart(after, before)
-    for i, j in zip(*np.nonzero(now < ALIKE * known), strict=True):
+    initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
+    for i, j in zip(*np.nonzero(now < ALIKE * initially), strict=True):
         if i < j:
             yield "alike", int(i), int(j)
-    own = np.diagonal(crossed)[:, None]
-    for i, j in zip(*np.nonzero((crossed < ALIKE * own) & (crossed < ALIKE * known)), strict=True):
+    diagonal = np.diagonal(crossed)[:, None]
+    for i, j in zip(*np.nonzero((crossed < ALIKE * diagonal) & (crossed < ALIKE * initially)), strict=True):
         if i != j:
             yield "was", int(i), int(j)
 
 
-def twins(logits: np.ndarray, others: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
+def twins(logits: np.ndarray, references: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
     """Pairs of models i < j of ``logits`` that are hardly apart; with ``others``, of one of each."""
-    near = apart(logits, logits if others is None else others) < TWINS
+    near = apart(logits, logits if references is None else references) < TWINS
     for i, j in zip(*np.nonzero(near), strict=True):
-        if others is not None or i < j:
+        if references is not None or i < j:
             yield int(i), int(j)

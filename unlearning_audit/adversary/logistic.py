@@ -77,9 +77,9 @@ def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: floa
     scale = np.sqrt(sum(((part - centre) ** 2).sum(axis=0) for part in np.array_split(x, -(-n // 1000))) / n)
     scale = np.where(scale > 0, scale, 1.0)
     penalty = np.append(np.full(features, ridge), 0.0)
-    some = slice(None, None, max(1, n // (ROWS * features)))
-    design = np.column_stack([(x[some] - centre) / scale, np.ones(len(weight[some]))])
-    bound = (design.T * (weight[some] * n / (4 * len(design)))) @ design
+    subset = slice(None, None, max(1, n // (ROWS * features)))
+    design = np.column_stack([(x[subset] - centre) / scale, np.ones(len(weight[subset]))])
+    bound = (design.T * (weight[subset] * n / (4 * len(design)))) @ design
     root = cholesky(bound + np.diag(penalty + 1e-12 * n), lower=True)
     sign = np.where(member, 1.0, -1.0)
 

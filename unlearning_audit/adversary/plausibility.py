@@ -27,25 +27,25 @@ ERRORS, LEAST = 4.0, 0.02
 def refusal(case: ExternalCase) -> str:
     """Why the logits of a case cannot be what they are said to be, in one sentence; "" if nothing speaks against it."""
     whole = populations(case)
-    marks = {name: fingerprints(one.unlearned) for name, one in whole.items()}
-    for one, other in APART:
-        if one in marks and other in marks:
-            shared = [(i, marks[other].index(mark)) for i, mark in enumerate(marks[one]) if mark in marks[other]]
+    marks = {name: fingerprints(first.unlearned) for name, first in whole.items()}
+    for first, second in APART:
+        if first in marks and second in marks:
+            shared = [(i, marks[second].index(mark)) for i, mark in enumerate(marks[first]) if mark in marks[second]]
             if shared:
                 i, j = shared[0]
                 return (
-                    f"{title(case, other)} holds models of {title(case, one)}: the logits of {len(shared)} are "
-                    f"identical (model {j} is model {i} of the latter); {MEANT[other]}"
+                    f"{title(case, second)} holds models of {title(case, first)}: the logits of {len(shared)} are "
+                    f"identical (model {j} is model {i} of the latter); {MEANT[second]}"
                 )
-    for name, one in whole.items():
-        if order := columns(one):
+    for name, first in whole.items():
+        if order := columns(first):
             swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
             return (
                 f"the columns of the logits of {title(case, name)} are in another order than labels.npy: class "
                 f"{swapped}; save logits[..., order] with the order of the labels"
             )
-    for name, one in whole.items():
-        if negated(one):
+    for name, first in whole.items():
+        if negated(first):
             return (
                 f"the logits of {title(case, name)} have the wrong sign: most labels have the smallest one, not the "
                 "largest; save -logits, if these are losses"
@@ -100,9 +100,9 @@ def doubts(case: ExternalCase) -> Iterator[str]:
     whole = populations(case)
     yield from filter(None, [mixture_of(case)[1]])
     yield from _near(case, whole)
-    for short, one in whole.items():
+    for short, population in whole.items():
         name = title(case, short)
-        marks = fingerprints(one.unlearned)
+        marks = fingerprints(population.unlearned)
         copies = len(marks) - len(set(marks))
         if copies:
             first = next(i for i, mark in enumerate(marks) if mark in marks[:i])
@@ -111,18 +111,18 @@ def doubts(case: ExternalCase) -> Iterator[str]:
                 "count as models of their own and make intervals too narrow: leave them out of all files"
             )
         else:
-            yield from _twins(name, one)
-        still = (one.unlearned == one.unlearned[:, :1]).all(axis=(1, 2))
+            yield from _twins(name, population)
+        still = (population.unlearned == population.unlearned[:, :1]).all(axis=(1, 2))
         if still.any():
             yield f"{name} holds {int(still.sum())} models that say the same of every sample"
-        yield from _of_accuracies(name, one, knows_forgotten=short in ("original", "shadow_original"))
+        yield from _of_accuracies(name, population, knows_forgotten=short in ("original", "shadow_original"))
         if short in ("original", "shadow_original"):
-            yield from _exchanged(name, one)
+            yield from _exchanged(name, population)
 
 
-def _twins(name: str, one: ExternalCase) -> Iterator[str]:
+def _twins(name: str, population: ExternalCase) -> Iterator[str]:
     """Models of one population that hardly differ."""
-    pairs = list(likeness.twins(_some(one)))
+    pairs = list(likeness.twins(_sample_logits(population)))
     if pairs:
         i, j = pairs[0]
         yield (
@@ -133,49 +133,49 @@ def _twins(name: str, one: ExternalCase) -> Iterator[str]:
 
 def _near(case: ExternalCase, whole: dict[str, ExternalCase]) -> Iterator[str]:
     """Populations of which one is nearly the other."""
-    for one, other in APART:
-        if one not in whole or other not in whole or not case.same_samples(other if other != "target" else one):
+    for first, second in APART:
+        if first not in whole or second not in whole or not case.same_samples(second if second != "target" else first):
             continue
-        here, there = (_some(whole[name]) for name in (one, other))
-        if here.shape[1:] != there.shape[1:]:
+        left, right = (_sample_logits(whole[name]) for name in (first, second))
+        if left.shape[1:] != right.shape[1:]:
             continue
-        pairs = list(zip(*np.nonzero(likeness.apart(there, here) < likeness.ALIKE), strict=True))
+        pairs = list(zip(*np.nonzero(likeness.apart(right, left) < likeness.ALIKE), strict=True))
         if pairs:
             j, i = pairs[0]
             yield (
-                f"{len({int(pair[0]) for pair in pairs})} models of {title(case, other)} are nearly models of "
-                f"{title(case, one)} (model {j} is nearly model {i} of the latter); {MEANT[other]}"
+                f"{len({int(pair[0]) for pair in pairs})} models of {title(case, second)} are nearly models of "
+                f"{title(case, first)} (model {j} is nearly model {i} of the latter); {MEANT[second]}"
             )
 
 
-def _some(one: ExternalCase) -> np.ndarray:
+def _sample_logits(population: ExternalCase) -> np.ndarray:
     """The answers of a population to a sample of its samples."""
-    return one.unlearned[:, likeness.evenly(np.arange(one.unlearned.shape[1]))]
+    return population.unlearned[:, likeness.evenly(np.arange(population.unlearned.shape[1]))]
 
 
 def negated(case: ExternalCase) -> bool:
     """Whether labels have the smallest logit by far more often than the largest; of two classes nobody can say."""
     if case.unlearned.shape[2] == 2:
         return False
-    rows = _kept(case)
+    rows = _retained(case)
     labels = np.broadcast_to(case.labels, rows.shape)[rows]
     most, least = (ends[rows] == labels for ends in (case.unlearned.argmax(-1), case.unlearned.argmin(-1)))
     return least.mean() > RIGHT and least.mean() > TIMES * most.mean()
 
 
-def _kept(case: ExternalCase) -> np.ndarray:
+def _retained(case: ExternalCase) -> np.ndarray:
     """Retained samples, or, where none is known, all that are not to be forgotten: bool [models, samples]."""
     member = case.membership
     return member.retain if member.retain.any() else ~member.forget
 
 
-def _exchanged(name: str, one: ExternalCase) -> Iterator[str]:
+def _exchanged(name: str, population: ExternalCase) -> Iterator[str]:
     """Models before unlearning that are surer of what they never saw than of what they shall forget."""
-    wide = one.unlearned.astype(np.float64)
+    wide = population.unlearned.astype(np.float64)
     top = wide.max(axis=-1, keepdims=True)
-    labels = np.broadcast_to(one.labels, wide.shape[:2])[..., None]
+    labels = np.broadcast_to(population.labels, wide.shape[:2])[..., None]
     logp = (np.take_along_axis(wide, labels, -1) - top)[..., 0] - np.log(np.exp(wide - top).sum(axis=-1))
-    forget, heldout = logp[one.membership.forget], logp[one.membership.heldout]
+    forget, heldout = logp[population.membership.forget], logp[population.membership.heldout]
     if not (forget.size and heldout.size):
         return
     spread = np.sqrt(forget.var() / forget.size + heldout.var() / heldout.size)
@@ -188,12 +188,12 @@ def _exchanged(name: str, one: ExternalCase) -> Iterator[str]:
 
 def populations(case: ExternalCase) -> dict[str, ExternalCase]:
     """All populations by name, the audited models as "target"; one that plays two parts comes once."""
-    found, files = {"target": case}, [case.files["target"]]
-    for name, other in case.others.items():
+    by_name, files = {"target": case}, [case.files["target"]]
+    for name, population in case.others.items():
         if case.files[name] not in files:
-            found[name] = other
+            by_name[name] = population
             files.append(case.files[name])
-    return found
+    return by_name
 
 
 def title(case: ExternalCase, name: str) -> str:
@@ -205,7 +205,7 @@ def title(case: ExternalCase, name: str) -> str:
 
 def fingerprints(logits: np.ndarray) -> list[bytes]:
     """One for each model of ``logits`` [models, samples, classes]; equal for equal logits."""
-    return [hashlib.blake2b(np.ascontiguousarray(one), digest_size=16).digest() for one in logits]
+    return [hashlib.blake2b(np.ascontiguousarray(model), digest_size=16).digest() for model in logits]
 
 
 def columns(case: ExternalCase) -> list[int]:
@@ -213,35 +213,35 @@ def columns(case: ExternalCase) -> list[int]:
 
     Only retained samples count, or, where nothing is known of these, all that are not to be forgotten.
     """
-    member, rows = case.membership, _kept(case)
-    said, labels = case.unlearned.argmax(-1)[rows], np.broadcast_to(case.labels, rows.shape)[rows]
+    member, rows = case.membership, _retained(case)
+    predictions, labels = case.unlearned.argmax(-1)[rows], np.broadcast_to(case.labels, rows.shape)[rows]
     classes = case.unlearned.shape[2]
     if classes == 2:  # a method may turn the answers of a model round
         return []
     counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (labels, said), 1)
+    np.add.at(counts, (labels, predictions), 1)
     _, best = linear_sum_assignment(counts, maximize=True)
-    given, found = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
-    said = case.unlearned.argmax(-1)[member.forget]
+    in_place, at_best = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
+    predictions = case.unlearned.argmax(-1)[member.forget]
     forgotten = np.broadcast_to(case.labels, rows.shape)[member.forget]
     # Columns are in one order for all samples, those to be forgotten as well.
-    elsewhere = (said == forgotten).sum() > (said == best[forgotten]).sum()
-    return best.tolist() if found > RIGHT and found > TIMES * given and not elsewhere else []
+    elsewhere = (predictions == forgotten).sum() > (predictions == best[forgotten]).sum()
+    return best.tolist() if at_best > RIGHT and at_best > TIMES * in_place and not elsewhere else []
 
 
-def _of_accuracies(name: str, one: ExternalCase, knows_forgotten: bool) -> Iterator[str]:
+def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -> Iterator[str]:
     """Models that know nothing of what they kept, or more of what they should not know."""
-    member = one.membership
-    right = one.unlearned.argmax(-1) == one.labels
-    kept = right[rows := _kept(one)]
-    if not kept.size:
+    member = population.membership
+    right = population.unlearned.argmax(-1) == population.labels
+    retained = right[rows := _retained(population)]
+    if not retained.size:
         return
-    labels = np.broadcast_to(one.labels, right.shape)[rows]
+    labels = np.broadcast_to(population.labels, right.shape)[rows]
     chance = np.bincount(labels).max() / len(labels)
-    if kept.mean() <= chance + ERRORS * np.sqrt(chance * (1 - chance) / kept.size):
+    if retained.mean() <= chance + ERRORS * np.sqrt(chance * (1 - chance) / retained.size):
         yield (
-            f"{name} answers {kept.mean():.0%} of its retained samples rightly, which is chance ({chance:.0%}): either "
-            "these models are broken, or train.npy and forget.npy mark the wrong samples, or logits.npy has its "
+            f"{name} answers {retained.mean():.0%} of its retained samples rightly, which is chance ({chance:.0%}): "
+            "either these models are broken, or train.npy and forget.npy mark the wrong samples, or logits.npy has its "
             "samples in another order than labels.npy"
         )
         return
@@ -249,13 +249,13 @@ def _of_accuracies(name: str, one: ExternalCase, knows_forgotten: bool) -> Itera
     if not knows_forgotten:
         sides = {"forget.npy": member.forget, **sides}
     for file, mask in sides.items():
-        other = right[mask]
-        if not other.size:
+        side = right[mask]
+        if not side.size:
             continue
-        gap = other.mean() - kept.mean()
-        spread = np.sqrt(kept.var() / kept.size + other.var() / other.size)
+        gap = side.mean() - retained.mean()
+        spread = np.sqrt(retained.var() / retained.size + side.var() / side.size)
         if gap > max(ERRORS * spread, LEAST):
             yield (
-                f"{name} answers {other.mean():.1%} of the samples in {file} rightly and only {kept.mean():.1%} of "
+                f"{name} answers {side.mean():.1%} of the samples in {file} rightly and only {retained.mean():.1%} of "
                 "those that it keeps: are the two the other way round?"
             )

@@ -12,7 +12,7 @@ from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
 
-def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the columns of `tables.write_scores` for one attack, once for each form (trained, unlearned).
 
     Raises PluginError if the attack fails, or returns a value that is not finite for a row it was asked about.
@@ -23,17 +23,17 @@ def scored(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -
         ("trained", case.originals, shadow.train),
         ("unlearned", case.unlearned_files, shadow.forget),
     ):
-        known = np.flatnonzero((member | shadow.heldout).any(0))
-        signal = needed(case, module, files, ~target, known)
-        type_of = there(signal)
+        rows = np.flatnonzero((member | shadow.heldout).any(0))
+        signal = readings(case, module, files, ~target, rows)
+        usable = mask_of(signal)
         reference = Reference(
-            case.answers(files).of(~target, known), case.labels_of(~target)[..., known], member[:, known] & type_of,
-            shadow.heldout[:, known] & type_of, **signal,
+            case.answers(files).of(~target, rows), case.labels_of(~target)[..., rows], member[:, rows] & usable,
+            shadow.heldout[:, rows] & usable, **signal,
         )  # fmt: skip
-        yield columns(case, name, form, module, chosen, reference, seed)
+        yield columns(case, name, form, module, settings, reference, seed)
 
 
-def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """As `scored`, without shadow models: the attack on each model learns from rows of that model.
 
     Members are what the model was trained on and was not asked to forget (form "own"); of originals the attack is also
@@ -44,17 +44,17 @@ def alone(case: Case, name: str, module: ModuleType, chosen: dict, seed: int) ->
     if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
     membership = case.membership[case.target]
-    yield _each(case, name, "own", module, chosen, membership.retain, test, seed)
+    yield _model_by_model(case, name, "own", module, settings, membership.retain, test, seed)
     if case.unlearned_files == case.originals:
-        yield _each(case, name, "seen", module, chosen, membership.train, test, seed)
+        yield _model_by_model(case, name, "seen", module, settings, membership.train, test, seed)
 
 
-def _each(
+def _model_by_model(
     case: Case,
     name: str,
     form: str,
     module: ModuleType,
-    chosen: dict,
+    settings: dict,
     member: np.ndarray,
     nonmember: np.ndarray,
     seed: int,
@@ -64,29 +64,30 @@ def _each(
     membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     everything = np.arange(len(case.data.y))
-    found = []
-    each = case.answers(case.unlearned_files).each(case.target)
-    for number, (model, own) in enumerate(zip(np.flatnonzero(case.target), each, strict=True)):
-        logits, y = own[None], labels[model][None]
-        known = np.flatnonzero(member[number] | nonmember)
-        signal = needed(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
-        type_of = there({what: value[:, known] for what, value in signal.items()})
+    tables = []
+    answers = case.answers(case.unlearned_files).each(case.target)
+    for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
+        logits, y = of_model[None], labels[model][None]
+        learned = np.flatnonzero(member[number] | nonmember)
+        signal = readings(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+        usable = mask_of({reading: value[:, learned] for reading, value in signal.items()})
         reference = Reference(
-            logits[:, known], y[:, known], member[number, known][None] & type_of, nonmember[known][None] & type_of,
-            **{what: value[:, known] for what, value in signal.items()},
+            logits[:, learned], y[:, learned],
+            member[number, learned][None] & usable, nonmember[learned][None] & usable,
+            **{reading: value[:, learned] for reading, value in signal.items()},
         )  # fmt: skip
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
-        value, decision = called(
-            module, logits[:, rows], y[:, rows], reference, chosen, generator(seed, "attack", name, form, number),
-            **{what: value[:, rows] for what, value in signal.items()},
+        value, decision = call(
+            module, logits[:, rows], y[:, rows], reference, settings, generator(seed, "attack", name, form, number),
+            **{reading: value[:, rows] for reading, value in signal.items()},
         )  # fmt: skip
         at = np.full(len(rows), number), rows
         role = np.where(membership.forget[at], "forget", "heldout")
-        found.append(_columns(name, form, *at, role, value[0], decision[0]))
-    return {column: np.concatenate([one[column] for one in found]) for column in found[0]}
+        tables.append(_columns(name, form, *at, role, value[0], decision[0]))
+    return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
-def needed(
+def readings(
     case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """What an attack reads besides the logits in ``files``, of some ``models`` bool [models] and ``rows`` int64
@@ -94,35 +95,35 @@ def needed(
     return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
 
-def there(signal: dict[str, np.ndarray]) -> np.ndarray:
+def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
     """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
     asked about, and no reference of those that all shadow models saw."""
-    known = np.array(True)
+    mask = np.array(True)
     if "tokens" in signal:
-        known = known & ~np.isnan(signal["tokens"]).all((-1, -2))
+        mask = mask & ~np.isnan(signal["tokens"]).all((-1, -2))
     if "reference_logp" in signal:
-        known = known & ~np.isnan(signal["reference_logp"])
-    return known
+        mask = mask & ~np.isnan(signal["reference_logp"])
+    return mask
 
 
-def asked(case: Case) -> np.ndarray:
+def rows_of(case: Case) -> np.ndarray:
     """The samples that attacks are asked about for some target model (`Membership.queries`), int64 [rows]."""
     return np.flatnonzero(case.membership[case.target].queries.any(0))
 
 
 def columns(
-    case: Case, name: str, form: str, module: ModuleType, chosen: dict, reference: Reference, seed: int
+    case: Case, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
     """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
-    membership, rows = case.membership[case.target], asked(case)
-    value, decision = called(
+    membership, rows = case.membership[case.target], rows_of(case)
+    value, decision = call(
         module,
         case.answers(case.unlearned_files).of(case.target, rows),
         case.labels_of(case.target)[..., rows],
         reference,
-        chosen,
+        settings,
         generator(seed, "attack", name, form),
-        **needed(case, module, case.unlearned_files, case.target, rows),
+        **readings(case, module, case.unlearned_files, case.target, rows),
     )
     model, column = np.nonzero(membership.queries[:, rows])
     at = model, rows[column]
@@ -130,12 +131,12 @@ def columns(
     return _columns(name, form, *at, role, value[model, column], decision[model, column])
 
 
-def called(
+def call(
     module: ModuleType,
     logits: np.ndarray,
     y: np.ndarray,
     reference: Reference,
-    chosen: dict,
+    settings: dict,
     rng: np.random.Generator,
     **signal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +146,7 @@ def called(
     """
     with guard(module.__file__):
         return _checked(
-            module.score(logits, y, reference, module.Options(**chosen["options"]), rng, **signal),
+            module.score(logits, y, reference, module.Options(**settings["options"]), rng, **signal),
             logits.shape[:2], module.__file__,
         )  # fmt: skip
 
@@ -168,7 +169,7 @@ def answered(
     shape = membership.train.shape
     kinds = {"iu": (model, index), "f": (score,), "b": (decision,)}
     sound = form in FORMS and all(
-        one.shape == index.shape and one.dtype.kind in kind for kind, some in kinds.items() for one in some
+        array.shape == index.shape and array.dtype.kind in kind for kind, arrays in kinds.items() for array in arrays
     )
     if not sound or not np.array_equal(
         np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.queries.ravel())
@@ -184,13 +185,13 @@ FORMS = ("trained", "unlearned", "own", "seen")
 
 
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
-    wanted = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
+    demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise PluginError(f"{readable(file)}: score {wanted}, it returned {type_of(returned)}")
+        raise PluginError(f"{readable(file)}: score {demand}, it returned {type_of(returned)}")
     value, decision = returned
     for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-            raise PluginError(f"{readable(file)}: score {wanted}, its {name} is {type_of(array)}")
+            raise PluginError(f"{readable(file)}: score {demand}, its {name} is {type_of(array)}")
     return value, decision
 
 

@@ -39,8 +39,8 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
     result = np.log1p(-p)
     np.put_along_axis(shifted, top, -np.inf, axis=-1)
     second = shifted.max(axis=-1, keepdims=True)
-    others = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))
-    np.put_along_axis(result, top, others - normaliser, axis=-1)
+    log_rest = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))
+    np.put_along_axis(result, top, log_rest - normaliser, axis=-1)
     return result
 
 
@@ -85,24 +85,24 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
     return values
 
 
-def known(statistic: Statistic, reference, *, classes: int) -> Known:
+def statistics(statistic: Statistic, reference, *, classes: int) -> Known:
     """The statistic of every row of a ``Reference`` that is a member or a non-member.
 
     Raises ValueError when the reference has not as many ``classes`` as the audited models, for matrices that
     do not fit the logits, a row that is both, and a reference without members or without non-members.
     """
-    y, rows = _known(reference, classes)
+    y, rows = _labels_and_rows(reference, classes)
     value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
     return Known(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
 
 
 def known_values(values: np.ndarray, reference, *, classes: int) -> Known:
-    """As `known`, of a statistic that is computed already: ``values`` float64 [models, samples] of the reference."""
-    y, rows = _known(reference, classes)
+    """As `statistics`, of one that is computed already: ``values`` float64 [models, samples] of the reference."""
+    y, rows = _labels_and_rows(reference, classes)
     return Known(value=values[rows], label=y[rows], member=reference.member[rows])
 
 
-def _known(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and rows of known membership of a reference that fits, int64 and bool [models, samples]."""
     y = labels(reference.logits, reference.y)
     if reference.logits.shape[-1] != classes:
@@ -134,9 +134,9 @@ def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
             f"{(~shared).sum()} of {len(shared)} samples have other labels in the reference than in the audited "
             "models: this attack needs the same samples in both, column by column"
         )
-    for m, own in enumerate(logits):
-        twins = np.flatnonzero((reference.logits[:, 0] == own[0]).all(axis=-1))
-        if any(np.array_equal(own, reference.logits[r]) for r in twins) and np.ptp(own) > 0:
+    for m, of_model in enumerate(logits):
+        twins = np.flatnonzero((reference.logits[:, 0] == of_model[0]).all(axis=-1))
+        if any(np.array_equal(of_model, reference.logits[r]) for r in twins) and np.ptp(of_model) > 0:
             raise ValueError(f"audited model {m} is also a reference model: leave it out of its own reference")
 
 

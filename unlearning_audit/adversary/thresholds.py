@@ -29,9 +29,9 @@ def score(
 
     The score is the statistic itself (float64 [models, samples]), comparable across samples and classes; the
     decision (bool, same shape) applies the thresholds that ``fit`` learns on the reference. Raises ValueError
-    as ``signals.known`` and ``signals.labels``.
+    as ``signals.statistics`` and ``signals.labels``.
     """
-    rows = signals.known(statistic, reference, classes=logits.shape[-1])
+    rows = signals.statistics(statistic, reference, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
     return value, decide(value, rows, logits, y, per_class=per_class)
 

@@ -40,10 +40,10 @@ class Options(Settings):
 def score(logits, y, reference, options, rng):
     """Score: the probability of membership as ART infers it, in [0, 1]; decision: above one half.
 
-    Raises ValueError as ``signals.known`` and ``signals.per_model``.
+    Raises ValueError as ``signals.statistics`` and ``signals.per_model``.
     """
     statistic = partial(features, kind=options.features)
-    examples = signals.known(statistic, reference, classes=logits.shape[-1])
+    examples = signals.statistics(statistic, reference, classes=logits.shape[-1])
     rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
         attack = fitted(examples.value[rows], examples.label[rows], examples.member[rows], logits.shape[-1], options)

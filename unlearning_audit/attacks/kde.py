@@ -28,7 +28,7 @@ def score(logits, y, reference, options, rng):
     def phi(z, label):
         return np.clip(signals.phi(z, label), -bound, bound)
 
-    rows = signals.known(phi, reference, classes=logits.shape[-1])
+    rows = signals.statistics(phi, reference, classes=logits.shape[-1])
     at = signals.per_model(phi, logits, y)
     value = np.zeros_like(at)
     for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):

@@ -25,7 +25,7 @@ class Options(Settings):
 def score(logits, y, reference, options, rng):
     """Score log N(phi; member) − log N(phi; non-member) of the label's class; decision: above 0."""
     classes = logits.shape[-1]
-    rows = signals.known(signals.phi, reference, classes=classes)
+    rows = signals.statistics(signals.phi, reference, classes=classes)
     sides = (rows.member, ~rows.member)
     counts = [np.bincount(rows.label[side], minlength=classes) for side in sides]
     separate = np.minimum(*counts) >= 2

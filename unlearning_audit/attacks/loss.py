@@ -18,7 +18,7 @@ def score(logits, y, reference, options, rng):
 
     The starting kit fits the same classifier within one model, on some of its forget and test samples.
     """
-    rows = signals.known(cross_entropy, reference, classes=logits.shape[-1])
+    rows = signals.statistics(cross_entropy, reference, classes=logits.shape[-1])
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
     value = model.log_odds(signals.per_model(cross_entropy, logits, y)[..., None])
     return value, value > 0

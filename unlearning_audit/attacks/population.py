@@ -14,7 +14,7 @@ class Options(Settings):
 
 def score(logits, y, reference, options, rng):
     """Score: the fitted log-odds of membership at equal priors; decision: above 0."""
-    rows = signals.known(signals.phi, reference, classes=logits.shape[-1])
+    rows = signals.statistics(signals.phi, reference, classes=logits.shape[-1])
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
     value = model.log_odds(signals.per_model(signals.phi, logits, y)[..., None])
     return value, value > 0

@@ -29,7 +29,7 @@ def score(logits, y, reference, options, rng):
     """
     classes = logits.shape[-1]
     seed = int(rng.integers(2**31))
-    rows = signals.known(lambda z, label: features(z, label, options.labels), reference, classes=classes)
+    rows = signals.statistics(lambda z, label: features(z, label, options.labels), reference, classes=classes)
     general = _fit(rows.value, rows.member, options.classifier, seed)
     by_class = [general] * classes
     if options.labels == "separate":

@@ -26,7 +26,7 @@ def score(logits, y, reference, options, rng):
     """
     from sklearn.svm import SVC
 
-    examples = signals.known(confidence, reference, classes=logits.shape[-1])
+    examples = signals.statistics(confidence, reference, classes=logits.shape[-1])
     sides = [examples.value[examples.member], examples.value[~examples.member]]
     n = min(options.rows, *map(len, sides))
     values = np.concatenate([rng.permutation(side)[:n] for side in sides])

@@ -33,12 +33,12 @@ class Compared:
 
 def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
     """Every comparison that the ``quantities`` declare, by its name, from the top of the table."""
-    found = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
-    return {one.how.name: one for one in sorted(found, key=lambda one: one.how.place)}
+    comparisons = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
+    return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
 
 @dataclass(frozen=True)
-class Made:
+class ModelCounts:
     """How many models one method needs in a scenario of ``protocol``: ``trained``, and ``unlearned`` from these, the
     defender's and the adversary's."""
 
@@ -49,21 +49,21 @@ class Made:
     shadow_unlearned: int = 0
 
 
-def made(protocol: str, member: Membership) -> Made:
+def model_counts(protocol: str, member: Membership) -> ModelCounts:
     """The models of ``member``, all batches of a scenario together."""
     first, _ = member.originals()
-    counts = [(int((~some).sum()), int(some.sum())) for some in (member.shadow[first], member.shadow)]
+    counts = [(int((~shadow).sum()), int(shadow.sum())) for shadow in (member.shadow[first], member.shadow)]
     (trained, shadow_trained), (unlearned, shadow_unlearned) = counts
-    return Made(protocol, trained, unlearned, shadow_trained, shadow_unlearned)
+    return ModelCounts(protocol, trained, unlearned, shadow_trained, shadow_unlearned)
 
 
-def models(metric: Compared, made: Made) -> Estimate:
+def models(metric: Compared, count: ModelCounts) -> Estimate:
     """How many models have to be made to judge one method by a metric: a count, which is its own interval."""
-    adversary = made.protocol in metric.how.shadows
+    adversary = count.protocol in metric.how.shadows
     counts = {
-        "trained": made.trained + made.shadow_trained * adversary,
-        "unlearned": made.unlearned + made.shadow_unlearned * adversary,
-        "retrained": made.unlearned * metric.how.retrained,
+        "trained": count.trained + count.shadow_trained * adversary,
+        "unlearned": count.unlearned + count.shadow_unlearned * adversary,
+        "retrained": count.unlearned * metric.how.retrained,
     }
     total = float(sum(counts.values()))
     return Estimate(total, total, total, int(total), ", ".join(f"{n} {kind}" for kind, n in counts.items() if n))

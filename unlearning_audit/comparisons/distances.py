@@ -30,115 +30,118 @@ FAR_SIDE = "what is left lies on the far side: it looks less familiar than what 
 
 @dataclass(frozen=True)
 class Side:
-    """A method's numbers by one metric, and what they are held against: ``other`` is None where theory knows."""
+    """A method's numbers by one metric, and what they are held against: ``yardstick`` is None where theory knows."""
 
-    own: Contribution
-    other: Contribution | None
+    audited: Contribution
+    yardstick: Contribution | None
     source: str
 
     @property
     def paired(self) -> bool:
         """Whether every model has a partner on the other side, or needs none."""
-        return self.other is None or self.own.alike(self.other)
+        return self.yardstick is None or self.audited.alike(self.yardstick)
 
     def corresponds(self, side: "Side") -> bool:
         """Whether the models of the other ``side``, and those it is held against, stand in the same places."""
-        if not self.own.alike(side.own) or self.paired != side.paired:
+        if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
-        return self.paired or self.other.alike(side.other)
+        return self.paired or self.yardstick.alike(side.yardstick)
 
     @property
     def constant(self) -> float:
         """What theory says of the distance's other side, oriented."""
-        return 0.0 if self.other is not None else self.own.standard.near * self.own.standard.ideal
+        return 0.0 if self.yardstick is not None else self.audited.standard.near * self.audited.standard.ideal
 
     @property
     def range(self) -> tuple[float, float]:
         """The least and the largest distance that there can be."""
-        low, high = self.own.standard.lowest, self.own.standard.highest
-        if self.other is not None:
+        low, high = self.audited.standard.lowest, self.audited.standard.highest
+        if self.yardstick is not None:
             return low - high, high - low
-        ends = sorted(self.own.standard.near * (end - self.own.standard.ideal) for end in (low, high))
+        ends = sorted(self.audited.standard.near * (end - self.audited.standard.ideal) for end in (low, high))
         return ends[0], ends[1]
 
 
 @dataclass(frozen=True)
 class Read:
-    """A method's distance from retraining by one metric: ``every`` of its numbers, the same with the errors that they
-    have by ``chance`` if it is retraining, what holds for them ``together``, ``which`` of them speaks for all, the
+    """A method's distance from retraining by one metric: its ``numbers``, the same with the errors that they have by
+    ``chance`` if it is retraining, what holds for them ``together``, the ``place`` of the one that speaks for all, the
     ``margin``, above what loss a model is ``broken``, and whether that number ``differs`` from 0."""
 
     side: Side
     metric: str
-    every: Distances
+    numbers: Distances
     chance: Distances
     together: Together
     margin: tuple[float, float]
-    which: int
+    place: int
     broken: float
     differs: bool = False
 
     @property
     def attack(self) -> str:
         """The attack that speaks for all, "" where there is none."""
-        return self.side.own.names[self.which]
+        return self.side.audited.names[self.place]
 
     @property
     def disagree(self) -> bool:
         """Whether the distance differs from 0 by the test of chance, and its interval holds 0."""
-        low, high = self._ends(self.together.half[self.which])
-        return self.side.own.standard.deciding and self.differs and low <= 0 <= high
+        low, high = self._ends(self.together.half[self.place])
+        return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
     @property
-    def shown(self) -> Distance:
+    def distance(self) -> Distance:
         """The distance as a decision takes it; ``p``, that of all numbers together."""
-        low, high = self._ends(self.together.half[self.which])
-        least, _ = self._ends(self.together.alone[self.which])
-        value, design = float(self.every.value[self.which]), self.every.design
-        alone = not self.side.paired and len(self.side.own.unit) == self.every.design.units * self.every.design.splits
-        note = "; ".join(filter(None, (LONE * alone, self.every.note, DISAGREE * self.disagree)))
+        low, high = self._ends(self.together.half[self.place])
+        least, _ = self._ends(self.together.alone[self.place])
+        value, design = float(self.numbers.value[self.place]), self.numbers.design
+        alone = (
+            not self.side.paired
+            and len(self.side.audited.unit) == self.numbers.design.units * self.numbers.design.splits
+        )
+        note = "; ".join(filter(None, (LONE * alone, self.numbers.note, DISAGREE * self.disagree)))
         estimate = Estimate(value, low, high, design.samples, note)
-        far, p = self.side.own.standard.far, float(self.together.p.min())
+        far, p = self.side.audited.standard.far, float(self.together.p.min())
         inner = tuple(float(end) for end in np.clip(self.together.inner, *self.side.range))
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, least)
 
     def _ends(self, half: float) -> tuple[float, float]:
-        value = self.every.value[self.which]
+        value = self.numbers.value[self.place]
         low, high = np.clip([value - half, value + half], *self.side.range)
         return float(low), float(high)
 
     @property
     def factor(self) -> float:
         """How much wider the interval is than that of this number alone."""
-        own = self.every.half_widths()[self.which]
-        return float(self.together.half[self.which] / own) if own > 0 else 1.0
+        alone = self.numbers.half_widths()[self.place]
+        return float(self.together.half[self.place] / alone) if alone > 0 else 1.0
 
     @property
     def factor_of_test(self) -> float:
         """How much further from 0 this number must lie to be found than if there were no other."""
-        own = self.chance.half_widths(units=False)[self.which]
-        return float(self.together.alone[self.which] / own) if own > 0 else 1.0
+        alone = self.chance.half_widths(units=False)[self.place]
+        return float(self.together.alone[self.place] / alone) if alone > 0 else 1.0
 
     @property
     def weights(self) -> np.ndarray:
         """How much each number speaks for the largest, with its sign: float64 [K], absolute values sum to 1."""
-        size, error = np.abs(self.every.value), self.every.errors.max()
+        size, error = np.abs(self.numbers.value), self.numbers.errors.max()
         weight = np.exp((size - size.max()) / (SOFT * error)) if error > 0 else (size == size.max()) * 1.0
-        return np.where(self.every.value < 0, -1.0, 1.0) * weight / weight.sum()
+        return np.where(self.numbers.value < 0, -1.0, 1.0) * weight / weight.sum()
 
     @property
     def largest(self) -> float:
         """The largest distance of all numbers, ≥ 0."""
-        return float(np.abs(self.every.value).max())
+        return float(np.abs(self.numbers.value).max())
 
     def differing(self, p_holm: float) -> "Read":
         """The same, shown by the largest of the numbers that differ from 0, if ``p_holm`` ≤ α: the p of all numbers
         together, adjusted over methods and metrics. A number's own p is adjusted by as much."""
         if not p_holm <= ALPHA:
             return self
-        own = self.together.p * (p_holm / self.together.p.min())
-        which = int(np.where(own <= ALPHA, np.abs(self.every.value), -1.0).argmax())
-        return replace(self, which=which, differs=True)
+        p = self.together.p * (p_holm / self.together.p.min())
+        place = int(np.where(p <= ALPHA, np.abs(self.numbers.value), -1.0).argmax())
+        return replace(self, place=place, differs=True)
 
     def capped(self, least: float) -> "Read":
         """The same with a margin that reaches half of ``least``, the lower limit of what doing nothing leaves, at
@@ -155,33 +158,33 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     the spread of retrained ones. Two groups of retrained models differ by √2 of what one varies; a method whose own
     models differ much more has no claim to that doubt.
     """
-    standard = side.own.standard
-    if standard.chance == OF_SAMPLES and side.other is None:
-        drawn = numbers.of_samples()
-        return replace(drawn, influence=drawn.influence * _unshrunk(side.own))
+    standard = side.audited.standard
+    if standard.chance == OF_SAMPLES and side.yardstick is None:
+        numbers_of_samples = numbers.of_samples()
+        return replace(numbers_of_samples, influence=numbers_of_samples.influence * _unshrunk(side.audited))
     if not side.paired:
         return _unpaired(side)[1]
-    if standard.chance == OF_RETRAINED and side.other is not None:
-        count = len(side.own.names)
-        retrained = _read([side.other], [None]).of(np.sqrt(2) * np.eye(count))
+    if standard.chance == OF_RETRAINED and side.yardstick is not None:
+        count = len(side.audited.names)
+        retrained = _read([side.yardstick], [None]).of(np.sqrt(2) * np.eye(count))
         return replace(retrained, value=numbers.value)
     return numbers
 
 
-def against(method: str, metric: str, found: dict[str, dict[str, Contribution]]) -> Side | str:
+def against(method: str, metric: str, contributions: dict[str, dict[str, Contribution]]) -> Side | str:
     """What a method's number is held against: theory, retrained models, or for these the control; else why nothing."""
-    own = found[method].get(metric)
-    if own is None:
+    contribution = contributions[method].get(metric)
+    if contribution is None:
         return "has no number with its parts"
-    if not np.isnan(own.standard.ideal):
-        return Side(own, None, THEORY)
+    if not np.isnan(contribution.standard.ideal):
+        return Side(contribution, None, THEORY)
     source = CONTROL if method == RETRAIN else RETRAIN
-    other = found.get(source, {}).get(metric)
-    if other is None:
+    yardstick = contributions.get(source, {}).get(metric)
+    if yardstick is None:
         return f"there is no {source.replace('_', ' ')} to measure it from"
-    if own.names != other.names or not np.array_equal(own.index, other.index):
+    if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
         return f"{source.replace('_', ' ')} was asked by other attacks or about other samples"
-    return Side(own, other, source)
+    return Side(contribution, yardstick, source)
 
 
 def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
@@ -190,38 +193,40 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     first = sides[0][0]
     if not all(side.corresponds(first) for side, _ in sides):
         return None
-    near = [side.own.standard.near * weights for side, weights in sides]
+    near = [side.audited.standard.near * weights for side, weights in sides]
     if first.paired:
-        own = [(side.own, weights[None]) for (side, _), weights in zip(sides, near, strict=True)]
-        other = [(side.other, weights[None]) for (side, _), weights in zip(sides, near, strict=True) if side.other]
-        place = np.flatnonzero([side.other is not None for side, _ in sides])
+        methods = [(side.audited, weights[None]) for (side, _), weights in zip(sides, near, strict=True)]
+        yardsticks = [
+            (side.yardstick, weights[None]) for (side, _), weights in zip(sides, near, strict=True) if side.yardstick
+        ]
+        place = np.flatnonzero([side.yardstick is not None for side, _ in sides])
         matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
-        numbers = _read(*map(list, zip(*own, *other, strict=True))).of(matrix)
+        numbers = _read(*map(list, zip(*methods, *yardsticks, strict=True))).of(matrix)
     else:
         matrices = [weights[None] for weights in near]
         numbers, _ = unpaired.differences(
-            audited=_models([side.own for side, _ in sides], matrices),
-            reference=_models([side.other for side, _ in sides], matrices),
+            audited=_models([side.audited for side, _ in sides], matrices),
+            reference=_models([side.yardstick for side, _ in sides], matrices),
         )
     signs = np.array([weights.sum() for _, weights in sides])
     return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
 
 
-def every(side: Side) -> Distances:
+def distances_of(side: Side) -> Distances:
     """The distances by all of a method's numbers."""
-    own, count = side.own, len(side.own.names)
+    contribution, count = side.audited, len(side.audited.names)
     if not side.paired:
         return _unpaired(side)[0]
-    if side.other is None:
-        return _read([own], [None]).of(own.standard.near * np.eye(count)).minus(side.constant)
-    both = _read([own, side.other], [None, None])
-    return both.of(own.standard.near * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
+    if side.yardstick is None:
+        return _read([contribution], [None]).of(contribution.standard.near * np.eye(count)).minus(side.constant)
+    both = _read([contribution, side.yardstick], [None, None])
+    return both.of(contribution.standard.near * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
 
 
 def _unpaired(side: Side) -> tuple[Distances, Distances]:
     """Differences of models without partners, as they are and if both sides are of one kind."""
-    both = unpaired.differences(audited=_models([side.own], [None]), reference=_models([side.other], [None]))
-    matrix = side.own.standard.near * np.eye(len(side.own.names))
+    both = unpaired.differences(audited=_models([side.audited], [None]), reference=_models([side.yardstick], [None]))
+    matrix = side.audited.standard.near * np.eye(len(side.audited.names))
     return both[0].of(matrix), both[1].of(matrix)
 
 
@@ -249,28 +254,28 @@ def _models(parts: list[Contribution], matrices: list[np.ndarray | None]) -> unp
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     """What still counts as equivalent, (far, near) around 0, on the scale of the distance."""
-    name, scale = side.own.standard.margin, side.own.standard.scale
+    name, scale = side.audited.standard.margin, side.audited.standard.scale
     size = margins[name] if name in margins else float(name)
     if scale == "difference":
         return -size, size
     if scale == "log":
         return -float(np.log(size)), float(np.log(size))
     below, above = 1 / size - 1, size - 1  # of a ratio that is 1
-    return (below, above) if side.own.standard.near > 0 else (-above, -below)
+    return (below, above) if side.audited.standard.near > 0 else (-above, -below)
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
     """Above what loss of worth a model counts as broken; inf where the number is none."""
-    size = margins.get(f"broken_{side.own.standard.margin}")
-    if side.own.standard.deciding or size is None:
+    size = margins.get(f"broken_{side.audited.standard.margin}")
+    if side.audited.standard.deciding or size is None:
         return float("inf")
-    return float(np.log(size)) if side.own.standard.scale == "log" else size
+    return float(np.log(size)) if side.audited.standard.scale == "log" else size
 
 
-def _unshrunk(own: Contribution) -> float:
+def _unshrunk(contribution: Contribution) -> float:
     """What influences have to be multiplied by so that their squares sum to an unbiased variance: n − 1 in place of the
     n + 2 of `stats.mean_influence`."""
-    count = (own.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
+    count = (contribution.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
 
@@ -284,22 +289,22 @@ def read(
     level: float = LEVEL,
 ) -> Read:
     """A method's distance by one metric; of several attacks the strongest, with a band that holds for all."""
-    numbers = every(side)
+    numbers = distances_of(side)
     chance = by_chance(side, numbers)
-    which = int(np.abs(numbers.value).argmax())
-    own = None if chance is numbers else chance
-    both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=own, level=level)
-    return Read(side, metric, numbers, chance, both, margin(side, margins), which, broken(side, margins))
+    place = int(np.abs(numbers.value).argmax())
+    apart = None if chance is numbers else chance
+    both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=apart, level=level)
+    return Read(side, metric, numbers, chance, both, margin(side, margins), place, broken(side, margins))
 
 
-def beside_none(own: Read, none: Read) -> Distances | None:
+def beside_none(method: Read, none: Read) -> Distances | None:
     """The distances of a method and of none, ≥ 0, each the largest of its own numbers; None where the two do not share
     their models and samples.
 
     Numbers that come close to the largest speak with it in the interval, so that both are continuous in the scores.
     """
-    both = joint([(own.side, own.weights), (none.side, none.weights)])
-    return None if both is None else replace(both, value=np.array([own.largest, none.largest]))
+    both = joint([(method.side, method.weights), (none.side, none.weights)])
+    return None if both is None else replace(both, value=np.array([method.largest, none.largest]))
 
 
 def closer(both: Distances, *, level: float = LEVEL) -> Estimate:
@@ -307,10 +312,10 @@ def closer(both: Distances, *, level: float = LEVEL) -> Estimate:
     return both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
 
 
-def closed(both: Distances, own: Read, none: Read) -> Estimate:
+def closed(both: Distances, method: Read, none: Read) -> Estimate:
     """The share closed, at most 1; a note where what is left lies on the far side."""
-    near = bool(none.every.value[np.abs(none.every.value).argmax()] > 0)
+    near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
     share = share_closed(distances=both, significant=none.differs and near)
-    over = own.side.own.standard.far and own.every.value[np.abs(own.every.value).argmax()] < 0
+    over = method.side.audited.standard.far and method.numbers.value[np.abs(method.numbers.value).argmax()] < 0
     note = FAR_SIDE if over and share.value < 1 else ""
     return replace(share, note="; ".join(filter(None, (share.note, note))))

@@ -16,7 +16,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.artifacts.rows import Record, Row
-from unlearning_audit.comparisons.compared import Compared, Made, metrics, models
+from unlearning_audit.comparisons.compared import Compared, ModelCounts, metrics, models
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
 
@@ -54,16 +54,16 @@ def evaluate(
     *,
     budget: str = "epsilon",
     size: str = "size",
-    made: dict[str, Made] | None = None,
+    counts: dict[str, ModelCounts] | None = None,
 ) -> list[dict]:
     """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
 
     ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``budget``
-    and ``size`` name the axes along which monotonicity and agreement are read; ``made``: of each scenario, what costs
+    and ``size`` name the axes along which monotonicity and agreement are read; ``counts``: of each scenario, what costs
     are counted from. A property that the study cannot show is left out; one that it could but does not is empty with
     the reason.
     """
-    found, broken, compared = [], defaultdict(set), metrics(quantities)
+    properties, broken, compared = [], defaultdict(set), metrics(quantities)
     records = [record for record in records if isinstance(record.row, Row)]
     for record in records:
         row = record.row
@@ -74,39 +74,42 @@ def evaluate(
         for record in records:
             if metric.reads(record.row):
                 of_scenario[record.scenario].append(_logarithm(record) if metric.quantity.logarithmic else record)
-        for scenario, own in of_scenario.items():
-            told = list(_properties(metric, own, budget, size, broken[scenario]))
-            if scenario in (made or {}):
-                told.append(("models", models(metric, made[scenario])))
-            for what, estimate in told:
-                found.append(
-                    {"metric": name, "property": what, "scenario": scenario, "value": estimate.value,
+        for scenario, of_metric in of_scenario.items():
+            estimates = list(_properties(metric, of_metric, budget, size, broken[scenario]))
+            if scenario in (counts or {}):
+                estimates.append(("models", models(metric, counts[scenario])))
+            for label, estimate in estimates:
+                properties.append(
+                    {"metric": name, "property": label, "scenario": scenario, "value": estimate.value,
                      "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
                 )  # fmt: skip
-    return found + _between(records, compared, common(found, "power"))
+    return properties + _between(records, compared, common(properties, "power"))
 
 
 def overview(rows: list[dict]) -> dict[tuple[str, str], dict]:
     """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
     that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
     first scenario that has it."""
-    shown: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
+    by_scenario: dict[tuple[str, str], dict[str, dict]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
-            shown[row["metric"], row["property"]][row["scenario"]] = row
-    main = {what: common(rows, what) for what in PROPERTIES}
-    return {(metric, what): some.get(main[what]) or next(iter(some.values())) for (metric, what), some in shown.items()}
+            by_scenario[row["metric"], row["property"]][row["scenario"]] = row
+    main = {label: common(rows, label) for label in PROPERTIES}
+    return {
+        (metric, label): of_scenario.get(main[label]) or next(iter(of_scenario.values()))
+        for (metric, label), of_scenario in by_scenario.items()
+    }
 
 
-def common(rows: list[dict], what: str) -> str:
+def common(rows: list[dict], label: str) -> str:
     """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
     this one, that in which most metrics show it. The first of several."""
-    shown: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
-        shown[row["property"]][row["scenario"]] += 1
-    home = max(shown["power"], key=shown["power"].__getitem__, default="")
-    counts = shown[what]
-    return home if home in counts or what == "models" else max(counts, key=counts.__getitem__, default="")
+        metrics_by_scenario[row["property"]][row["scenario"]] += 1
+    home = max(metrics_by_scenario["power"], key=metrics_by_scenario["power"].__getitem__, default="")
+    counts = metrics_by_scenario[label]
+    return home if home in counts or label == "models" else max(counts, key=counts.__getitem__, default="")
 
 
 def verdict(row: dict) -> str:
@@ -131,16 +134,16 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
         table = _by_place(same).get((), {})
         good = {m: float(metric.goodness(np.float64(row.value))) for m, row in table.items() if m not in CONTROLS}
         tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
-    found = []
-    for one, other in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
-        both = [m for m in tables[one] if m in tables[other]]
+    taus = []
+    for first, second in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
+        both = [m for m in tables[first] if m in tables[second]]
         if len(both) > 2:
-            tau = stats.kendall(x=[tables[one][m] for m in both], y=[tables[other][m] for m in both])
-            found.append(
-                {"metric": one, "property": WITH + other, "scenario": scenario, "value": tau.value,
+            tau = stats.kendall(x=[tables[first][m] for m in both], y=[tables[second][m] for m in both])
+            taus.append(
+                {"metric": first, "property": WITH + second, "scenario": scenario, "value": tau.value,
                  "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
             )  # fmt: skip
-    return found
+    return taus
 
 
 def _properties(metric: Compared, records: list[Record], budget: str, size: str, broken: set[str]):
@@ -173,12 +176,12 @@ def _by_place(
     besides: dict[tuple, int] = {}
     for record in records:
         parts = [*record.axes.items(), *record.row.place]
-        kept = tuple(sorted((name, value) for name, value in record.axes.items() if name in axes))
-        kept += tuple((name, value) for name, value in record.row.place if name in seeds)
-        more = len(parts) - len(kept)
-        if more <= besides.get((kept, record.method), more):
-            tables[kept][record.method] = record.row
-            besides[kept, record.method] = more
+        place = tuple(sorted((name, value) for name, value in record.axes.items() if name in axes))
+        place += tuple((name, value) for name, value in record.row.place if name in seeds)
+        more = len(parts) - len(place)
+        if more <= besides.get((place, record.method), more):
+            tables[place][record.method] = record.row
+            besides[place, record.method] = more
     return tables
 
 
@@ -233,30 +236,32 @@ def power(metric: Compared, table: Table, seeds: list[Table] = ()) -> Estimate:
     """
     rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
     paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}
-    told, kinds = [], set()
-    for one, other in itertools.combinations(rows, 2):
-        gaps = paired[one] - paired[other]
+    separate, kinds = [], set()
+    for first, second in itertools.combinations(rows, 2):
+        gaps = paired[first] - paired[second]
         gaps = gaps[~np.isnan(gaps)]
         if len(gaps) >= SEEDS_OF_POWER:
-            found, kind = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
-            told.append(not found.low <= 0 <= found.high)
-        elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (one, other))):
-            gap, kind = rows[one].value - rows[other].value, "as if methods were independent"
-            told.append(abs(gap) > float(stats.normal_quantile(0.975)) * math.hypot(_se(rows[one]), _se(rows[other])))
+            interval, kind = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
+            separate.append(not interval.low <= 0 <= interval.high)
+        elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
+            gap, kind = rows[first].value - rows[second].value, "as if methods were independent"
+            separate.append(
+                abs(gap) > float(stats.normal_quantile(0.975)) * math.hypot(_se(rows[first]), _se(rows[second]))
+            )
         else:
             continue
         kinds.add(kind)
-    if not told:
+    if not separate:
         return empty(n=0, note="fewer than two methods have an interval")
     note = f"a count over pairs of methods, no sampling model; {', '.join(sorted(kinds))}"
-    return Estimate(float(np.mean(told)), math.nan, math.nan, len(told), note)
+    return Estimate(float(np.mean(separate)), math.nan, math.nan, len(separate), note)
 
 
 def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
-    every = sorted({m for t in tables for m in t} - set(CONTROLS))
-    methods = [m for m in every if all(m in t and not math.isnan(t[m].value) for t in tables)]
-    lost = ", ".join(m for m in every if m not in methods)
+    candidates = sorted({m for t in tables for m in t} - set(CONTROLS))
+    methods = [m for m in candidates if all(m in t and not math.isnan(t[m].value) for t in tables)]
+    lost = ", ".join(m for m in candidates if m not in methods)
     note = f"{len(methods)} methods" + (f"; {lost}: no value in one of the rankings" if lost else "")
     if len(tables) < 2 or len(methods) < 3:
         why = "needs two rankings of at least three methods"

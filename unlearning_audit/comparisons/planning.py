@@ -21,43 +21,43 @@ STEPS = 60  # bisections for the size of a pool
 Plans = Callable[[str, float], Design]
 
 
-def plans(method: str, metric: str, one: Read) -> list[dict]:
+def plans(method: str, metric: str, read: Read) -> list[dict]:
     """Half-width and least distance that is told, today and with more pairs, models or samples, where they count."""
-    parts, planned = components(one), designs_of(one)
+    parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
-    for what, factors in TIMES.items():
-        if _count(parts.design, what) and (what == SAMPLES or one.side.own.standard.narrows):
-            designs += [(what, float(times), planned(what, times)) for times in factors]
-    return [_row(method, metric, one, parts, what, times, design) for what, times, design in designs]
+    for part, factors in TIMES.items():
+        if _count(parts.design, part) and (part == SAMPLES or read.side.audited.standard.narrows):
+            designs += [(part, float(times), planned(part, times)) for times in factors]
+    return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
 
 
-def needed(method: str, metric: str, one: Read) -> list[dict]:
+def requirements(method: str, metric: str, read: Read) -> list[dict]:
     """The least pairs, and the least models, with which an inconclusive distance would be decided with power .8.
 
     The estimate is not taken for the truth: a row says what shows equivalence if the method is retraining, and what
     finds the distance if it is the lower or the upper limit of its interval (``assumed``); no row for what would not
     do.
     """
-    if not one.side.own.standard.narrows:
+    if not read.side.audited.standard.narrows:
         return []
-    parts, rows, planned = components(one), [], designs_of(one)
-    of, margin, chance = _widened(parts, one.factor), one.shown.margin, by_chance(one)
-    limits = {one.shown.estimate.low, one.shown.estimate.high}
+    parts, rows, planned = components(read), [], designs_of(read)
+    of, margin, chance = _widened(parts, read.factor), read.distance.margin, by_chance(read)
+    limits = {read.distance.estimate.low, read.distance.estimate.high}
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
-    for what in (PAIRS, MODELS):
+    for part in (PAIRS, MODELS):
         for truth, outcome in truths:
             count = _least(
-                lambda times, what=what, truth=truth, outcome=outcome: (
+                lambda times, part=part, truth=truth, outcome=outcome: (
                     resolution.decides(
-                        of=of, design=planned(what, times), distance=truth, margin=margin, chance=chance
+                        of=of, design=planned(part, times), distance=truth, margin=margin, chance=chance
                     ) == outcome
                 ),
-                max(round(_count(parts.design, what)), 1),
+                max(round(_count(parts.design, part)), 1),
             )  # fmt: skip
             if count:
-                times = count / _count(parts.design, what)
-                own = _row(method, metric, one, parts, NEEDED + what, times, planned(what, times))
-                rows.append({**own, "outcome": outcome, "assumed": truth})
+                times = count / _count(parts.design, part)
+                row = _row(method, metric, read, parts, NEEDED + part, times, planned(part, times))
+                rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
 
 
@@ -71,21 +71,21 @@ def foretold(rows: list[dict], *, pairs: float, models: float) -> dict:
         round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
     )
     parts = Components(*(today[name] for name in COMPONENTS), design, float(max(design.samples, 1)))
-    known = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
-    samples = np.interp(np.log(pairs), np.log([times for times, _ in known]), [count for _, count in known])
+    sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
+    samples = np.interp(np.log(pairs), np.log([times for times, _ in sizes]), [count for _, count in sizes])
     units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)
     planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
-    found = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
-    drawn = today["chance"] == OF_SAMPLES
-    chance = replace(parts, of_samples=True) if drawn else None
+    forecast = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
+    of_samples = today["chance"] == OF_SAMPLES
+    chance = replace(parts, of_samples=True) if of_samples else None
     for name, how in (
         ("half_width", partial(resolution.half_width, of=parts)),
         ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
     ):
         # The pilot's own number is of a band that holds for several attacks.
-        own = how(design=design)
-        found[name] = today[name] * how(design=planned) / own if own > 0 else today[name]
-    return found
+        pilot = how(design=design)
+        forecast[name] = today[name] * how(design=planned) / pilot if pilot > 0 else today[name]
+    return forecast
 
 
 def _least(enough: Callable[[float], bool], today: int) -> int:
@@ -101,108 +101,108 @@ def _least(enough: Callable[[float], bool], today: int) -> int:
     return low if enough(low / today) else high
 
 
-def designs_of(one: Read) -> Plans:
+def designs_of(read: Read) -> Plans:
     """Designs of larger studies: more pairs ask about more samples, until all that there are were asked about."""
-    design = one.every.design
-    asked = _asked(one)
-    pool = pool_size(units=design.units, asked=asked, distinct=design.samples)
+    design = read.numbers.design
+    per_unit = _samples_per_unit(read)
+    pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
-    def planned(what: str, times: float) -> Design:
-        larger = resolution.planned(design, dimension=what, times=times)
-        if what != PAIRS or not design.samples or design.units < 2:
+    def planned(part: str, times: float) -> Design:
+        larger = resolution.planned(design, dimension=part, times=times)
+        if part != PAIRS or not design.samples or design.units < 2:
             return larger
-        samples = larger.units * asked if np.isinf(pool) else pool * (1 - (1 - asked / pool) ** larger.units)
+        samples = larger.units * per_unit if np.isinf(pool) else pool * (1 - (1 - per_unit / pool) ** larger.units)
         return replace(larger, samples=max(round(samples), design.samples))
 
     return planned
 
 
-def pool_size(*, units: int, asked: float, distinct: int) -> float:
-    """How many samples there are, N in distinct = N·(1 − (1 − asked/N)^units) for units that ask about ``asked`` each,
-    drawn anew; inf where no sample was drawn twice."""
-    if distinct >= units * asked * (1 - 1e-9):
+def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
+    """How many samples there are, N in distinct = N·(1 − (1 − per_unit/N)^units) for units that ask about ``per_unit``
+    each, drawn anew; inf where no sample was drawn twice."""
+    if distinct >= units * per_unit * (1 - 1e-9):
         return np.inf
     low, high = float(distinct), 1e12
     for _ in range(STEPS):
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if middle * (1 - (1 - asked / middle) ** units) < distinct else (low, middle)
+        low, high = (middle, high) if middle * (1 - (1 - per_unit / middle) ** units) < distinct else (low, middle)
     return float(np.sqrt(low * high))
 
 
-def _asked(one: Read) -> float:
+def _samples_per_unit(read: Read) -> float:
     """How many samples a unit is asked about, on average."""
-    own = one.side.own
-    met = (own.influence != 0).any(axis=0)
-    return float(np.mean([met[own.unit == unit].any(axis=0).sum() for unit in np.unique(own.unit)]))
+    contribution = read.side.audited
+    met = (contribution.influence != 0).any(axis=0)
+    return float(np.mean([met[contribution.unit == unit].any(axis=0).sum() for unit in np.unique(contribution.unit)]))
 
 
 def instruction(needs: list[dict], *, metrics: Collection[str], unknown: list[str]) -> str:
-    """What to do about a method that is inconclusive by some ``metrics``, in a sentence; ``needs`` as `needed`."""
+    """What to do about a method that is inconclusive by some ``metrics``, in a sentence; ``needs``: `requirements`."""
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
     alike = _counts([row for row in needs if row["outcome"] == decide.EQUIVALENT], metrics, most=True)
-    found = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
-    said = [f"if it is retraining, {alike} show that it is equivalent with power 0.8"] if alike else []
+    finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
+    clauses = [f"if it is retraining, {alike} show that it is equivalent with power 0.8"] if alike else []
     for word, end in (("upper", max), ("lower", min)):
-        ends = {metric: end(row["assumed"] for row in found if row["metric"] == metric) for metric in metrics
-                if any(row["metric"] == metric for row in found)}  # fmt: skip
-        some = [row for row in found if row["assumed"] == ends[row["metric"]]]
-        if counts := _counts(some, set(ends), most=False):
-            said.append(f"if its distance is the {word} limit, {counts} find it")
-    return "; ".join(said) or "neither more pairs nor more models would decide"
+        ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
+                if any(row["metric"] == metric for row in finding)}  # fmt: skip
+        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
+        if counts := _counts(at_end, set(ends), most=False):
+            clauses.append(f"if its distance is the {word} limit, {counts} find it")
+    return "; ".join(clauses) or "neither more pairs nor more models would decide"
 
 
 def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
     """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
-    said = []
-    for what, noun in ((PAIRS, ""), (MODELS, "models per split")):
-        own = [row for row in rows if row["what"] == NEEDED + what]
-        if own and (not most or {row["metric"] for row in own} == set(metrics)):
-            row = max(own, key=_times) if most else min(own, key=_times)
-            said.append(f"{row['units'] if what == PAIRS else row['models']:g} {noun or row['unit']}")
-    return " or ".join(said)
+    clauses = []
+    for part, noun in ((PAIRS, ""), (MODELS, "models per split")):
+        of_part = [row for row in rows if row["what"] == NEEDED + part]
+        if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
+            row = max(of_part, key=_times) if most else min(of_part, key=_times)
+            clauses.append(f"{row['units'] if part == PAIRS else row['models']:g} {noun or row['unit']}")
+    return " or ".join(clauses)
 
 
-def components(one: Read) -> Components:
+def components(read: Read) -> Components:
     """Variance components of the distance that is shown."""
-    return resolution.components(distances=one.every)[one.which]
+    return resolution.components(distances=read.numbers)[read.place]
 
 
-def by_chance(one: Read) -> Components:
+def by_chance(read: Read) -> Components:
     """Components of the distance that is shown, if the method is retraining (`distances.by_chance`), with the factor by
     which a test of several attacks asks for more."""
-    if one.chance is one.every:
-        found = components(one)
-    elif one.side.own.standard.chance == OF_SAMPLES:
-        found = replace(components(one), of_samples=True)
+    if read.chance is read.numbers:
+        variances = components(read)
+    elif read.side.audited.standard.chance == OF_SAMPLES:
+        variances = replace(components(read), of_samples=True)
     else:
-        found = resolution.components(distances=one.chance)[one.which]
-    return _widened(found, one.factor_of_test)
+        variances = resolution.components(distances=read.chance)[read.place]
+    return _widened(variances, read.factor_of_test)
 
 
 def _widened(parts: Components, factor: float) -> Components:
     """The components of a band that holds for several attacks: errors that are ``factor`` times as large."""
-    own = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
-    return replace(parts, **own)
+    variances = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
+    return replace(parts, **variances)
 
 
 def _row(
-    method: str, metric: str, one: Read, parts: Components, what: str, times: float, design: Design
+    method: str, metric: str, read: Read, parts: Components, part: str, times: float, design: Design
 ) -> dict:  # fmt: skip
-    wide = _widened(parts, one.factor)
+    wide = _widened(parts, read.factor)
     return {
-        "metric": metric, "method": method, "attack": one.attack, "unit": one.side.own.standard.units, "what": what,
-        "times": times, "units": design.units, "models": design.models, "samples": design.samples,
+        "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.standard.units,
+        "what": part, "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
-        "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(one)),
-        "margin": max(map(abs, one.shown.margin)), "outcome": "", "assumed": np.nan, "pair": parts.pair, "pair_noise":
-        parts.pair_noise, "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
-        "chance": one.side.own.standard.chance,
+        "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(read)),
+        "margin": max(map(abs, read.distance.margin)), "outcome": "", "assumed": np.nan, "pair": parts.pair,
+        "pair_noise": parts.pair_noise, "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
+        "chance": read.side.audited.standard.chance,
     }  # fmt: skip
 
 
-def _count(design: Design, what: str) -> float:
-    return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[what]
+def _count(design: Design, part: str) -> float:
+    return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]
 
 
 def _times(row: dict) -> float:

@@ -33,11 +33,11 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     distance lies on the near side.
     """
     none = reads.get(NONE, {})
-    near = {metric: read for metric, read in none.items() if read.shown.estimate.value > 0}
-    least = {m: read.shown.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
+    near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
+    least = {m: read.distance.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
     least = {metric: limit for metric, limit in least.items() if limit > 0}
     referred = bool(none)
-    if not any(own for own in reads.values()):
+    if not any(by_metric for by_metric in reads.values()):
         return Sensitivity(decide.NO_YARDSTICK, "", least, referred)
     controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
     if any(p <= decide.ALPHA for p in controls):
@@ -65,10 +65,10 @@ def explanation(shares: Mapping[str, tuple[float, float, float]], *, least_dista
     the share of the most frequent class, each (value, low, high), as far as they are known; ``least_distance``: what
     the scenario would find with power .8; ``margin``: what it has to find.
     """
-    kept, frequent = shares.get("retain"), shares.get("most_frequent")
-    if kept and frequent and kept[1] <= frequent[0]:
+    retained, frequent = shares.get("retain"), shares.get("most_frequent")
+    if retained and frequent and retained[1] <= frequent[0]:
         return (
-            f"the models learned nothing: they are right on {kept[0]:.2f} of what they kept, and the most frequent "
+            f"the models learned nothing: they are right on {retained[0]:.2f} of what they kept, and the most frequent "
             f"class alone is {frequent[0]:.2f}; train longer, or with another rate"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")

@@ -38,11 +38,11 @@ class _Judged:
 
     def of(self, deciding: bool) -> dict[str, Read]:
         """The distances that decide, or those of what a method must keep."""
-        return {name: one for name, one in self.reads.items() if one.side.own.standard.deciding == deciding}
+        return {name: read for name, read in self.reads.items() if read.side.audited.standard.deciding == deciding}
 
 
 def compare(
-    found: dict[str, dict[str, Contribution]],
+    contributions: dict[str, dict[str, Contribution]],
     failed: dict[str, str],
     *,
     margins: dict[str, float],
@@ -53,35 +53,41 @@ def compare(
 ) -> Found:
     """Compare all methods of one scenario.
 
-    ``found``: method → metric → contribution; ``failed``: why there is nothing of a method, by method; ``margins`` by
-    the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models before unlearning
-    (`sensitivity.explanation`). p-values are adjusted by Holm over methods and deciding metrics, references included
-    (`decide.family`); margins are cut where doing nothing leaves less than twice as much.
+    ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method;
+    ``margins`` by the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models
+    before unlearning (`sensitivity.explanation`). p-values are adjusted by Holm over methods and deciding metrics,
+    references included (`decide.family`); margins are cut where doing nothing leaves less than twice as much.
     """
     judged = {
-        method: _judged(method, found, failed.get(method, ""), margins=margins, draws=draws, seed=seed, alpha=alpha)
-        for method in found
+        method: _judged(
+            method, contributions, failed.get(method, ""), margins=margins, draws=draws, seed=seed, alpha=alpha
+        )
+        for method in contributions
     }
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     coarse = _coarse(judged)
-    rows = [row for method in found for row in _distances(method, judged)]
+    rows = [row for method in contributions for row in _distances(method, judged)]
     beside = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []
-    for method, own in judged.items():
-        row, more = _verdict(method, own, beside, state, coarse)
+    for method, method_judged in judged.items():
+        row, more = _verdict(method, method_judged, beside, state, coarse)
         verdicts.append(row)
         needs += more
     return Found(verdicts, rows, _ranks(judged, draws=draws, seed=seed), [*_plans(judged), *needs])
 
 
 def _judged(
-    method: str, found: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float
+    method: str, contributions: dict, failed: str, *, margins: dict[str, float], draws: int, seed: int, alpha: float
 ) -> _Judged:
     reads, missing = {}, {}
-    metrics = {name: one.standard.deciding for own in found.values() for name, one in own.items()}
+    metrics = {
+        name: contribution.standard.deciding
+        for by_metric in contributions.values()
+        for name, contribution in by_metric.items()
+    }
     for metric in metrics:
-        side = distances.against(method, metric, found)
+        side = distances.against(method, metric, contributions)
         if isinstance(side, str):
             missing[metric] = side
             continue
@@ -92,68 +98,69 @@ def _judged(
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
     """Adjusted p-values, multiplied so that those at most α are significant at this look."""
-    keys = [(method, metric) for method, own in judged.items() for metric in own.of(True)]
+    keys = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(True)]
     adjusted = decide.family(
-        p=np.array([judged[method].reads[metric].shown.p for method, metric in keys]),
+        p=np.array([judged[method].reads[metric].distance.p for method, metric in keys]),
         nothing=np.array([method == NONE for method, _ in keys], dtype=bool),
         retrained=np.array([method in (RETRAIN, CONTROL) for method, _ in keys], dtype=bool),
     )
     for (method, metric), p in zip(keys, np.minimum(adjusted * factor, 1.0).tolist(), strict=True):
-        own = judged[method]
-        own.p_holm[metric], own.reads[metric] = p, own.reads[metric].differing(p)
+        judgement = judged[method]
+        judgement.p_holm[metric], judgement.reads[metric] = p, judgement.reads[metric].differing(p)
 
 
 def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, float, float]]) -> Sensitivity:
     """The state of the scenario; margins that doing nothing might meet are cut."""
-    reads = {method: own.of(True) for method, own in judged.items() if not own.failed}
+    reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
     far, margin = np.inf, np.inf
     for read in reads.get(NONE, {}).values():
         parts = planning.components(read)
         least = planning.resolution.least_distance(of=parts, design=parts.design, chance=planning.by_chance(read))
         far, margin = min(far, least), min(margin, read.margin[1])
     why = sensitivity.explanation(accuracies, least_distance=float(far), margin=float(margin))
-    state = sensitivity.assess(reads, {method: own.p_holm for method, own in judged.items()}, why)
-    for own in judged.values():
+    state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
+    for judgement in judged.values():
         for metric, least in state.least.items():
-            if metric in own.reads:
-                own.reads[metric] = own.reads[metric].capped(least)
+            if metric in judgement.reads:
+                judgement.reads[metric] = judgement.reads[metric].capped(least)
     return state
 
 
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
     """Coarse metrics by which retraining itself is not shown to be equivalent; empty if no other would be left."""
-    found, fine = set(), set()
+    coarse, fine = set(), set()
     for method in (CONTROL, RETRAIN):
         for metric, read in judged[method].of(True).items() if method in judged else ():
-            low, high = read.shown.inner
-            wide = read.side.own.standard.coarse and not decide.within(inner=(low, high), margin=read.margin)
-            (found if wide else fine).add(metric)
-    return found if fine - found else set()
+            low, high = read.distance.inner
+            wide = read.side.audited.standard.coarse and not decide.within(inner=(low, high), margin=read.margin)
+            (coarse if wide else fine).add(metric)
+    return coarse if fine - coarse else set()
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
     """One row for each metric that a method has a distance by."""
     rows, none = [], judged.get(NONE)
-    for metric, one in judged[method].reads.items():
-        standard, shown, design = one.side.own.standard, one.shown, one.every.design
+    for metric, read in judged[method].reads.items():
+        standard, distance, design = read.side.audited.standard, read.distance, read.numbers.design
         to_none, closed = NOTHING, NOTHING
         if standard.deciding and method != NONE and none and metric in none.reads:
-            both = distances.beside_none(one, none.reads[metric])
+            both = distances.beside_none(read, none.reads[metric])
             if both is not None:
-                to_none, closed = distances.closer(both), distances.closed(both, one, none.reads[metric])
+                to_none, closed = distances.closer(both), distances.closed(both, read, none.reads[metric])
         rows.append({
-            "method": method, "metric": metric, "attack": one.attack, "deciding": int(standard.deciding),
-            "from": one.side.source, "distance": shown.estimate.value, "ci_low": shown.estimate.low,
-            "ci_high": shown.estimate.high, "disagree": int(one.disagree),
-            "inner_low": shown.inner[0], "inner_high": shown.inner[1],
-            "margin_far": shown.margin[0], "margin_near": shown.margin[1], "broken": int(shown.least > shown.broken),
-            "scale": standard.scale, "p": max(shown.p, decide.LEAST_P),
+            "method": method, "metric": metric, "attack": read.attack, "deciding": int(standard.deciding),
+            "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
+            "ci_high": distance.estimate.high, "disagree": int(read.disagree),
+            "inner_low": distance.inner[0], "inner_high": distance.inner[1],
+            "margin_far": distance.margin[0], "margin_near": distance.margin[1],
+            "broken": int(distance.least > distance.broken),
+            "scale": standard.scale, "p": max(distance.p, decide.LEAST_P),
             "p_holm": _printed(judged[method].p_holm.get(metric, np.nan)),
             "closer": to_none.value, "closer_low": to_none.low,
             "closer_high": to_none.high, "against_none": decide.against_none(closer=to_none),
             "share_closed": closed.value, "share_low": closed.low, "share_high": closed.high,
             "units": design.units, "models": design.models, "samples": design.samples,
-            "note": "; ".join(dict.fromkeys(filter(None, (shown.estimate.note, closed.note)))),
+            "note": "; ".join(dict.fromkeys(filter(None, (distance.estimate.note, closed.note)))),
         })  # fmt: skip
     return rows
 
@@ -164,53 +171,57 @@ def _printed(p: float) -> float:
 
 
 def _verdict(
-    method: str, own: _Judged, beside: dict[tuple[str, str], dict], scenario: Sensitivity, coarse: set[str]
+    method: str, judgement: _Judged, beside: dict[tuple[str, str], dict], scenario: Sensitivity, coarse: set[str]
 ) -> tuple[dict, list[dict]]:
     """The line of one method, and what would decide on it where it is inconclusive."""
     empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "p_holm", "share_closed", "share_low",
                                "share_high"), np.nan)  # fmt: skip
     nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
-    if own.failed:
-        return {**nothing, "verdict": decide.FAILED, "note": own.failed}, []
-    deciding, worth = own.of(True), own.of(False)
+    if judgement.failed:
+        return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
+    deciding, worth = judgement.of(True), judgement.of(False)
     if not deciding:
-        why = "; ".join(dict.fromkeys(own.missing.values())) or "no metric decides"
+        why = "; ".join(dict.fromkeys(judgement.missing.values())) or "no metric decides"
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
         return {**nothing, "verdict": state, "note": f"no distance: {why}"}, []
     # What is unknown cannot be shown to be within a margin; retraining is worth what it is.
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
-        for metric, why in own.missing.items()
-        if not (method == RETRAIN and metric in own.worths)
+        for metric, why in judgement.missing.items()
+        if not (method == RETRAIN and metric in judgement.worths)
     ]
-    names, shown = list(deciding), [one.shown for one in deciding.values()]
-    p = [own.p_holm[name] for name in names]
+    names, distances = list(deciding), [one.distance for one in deciding.values()]
+    p = [judgement.p_holm[name] for name in names]
     decision = decide.classify(
-        deciding=shown,
+        deciding=distances,
         p_holm=p,
-        utility=[*(one.shown for one in worth.values()), *unknown],
+        utility=[*(one.distance for one in worth.values()), *unknown],
         coarse=coarse,
     )
     metric = names[decision.number]
     row, one, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
-        still = {k: r for k, r in own.reads.items() if not decide.within(inner=r.shown.inner, margin=r.shown.margin)}
-        needs = [need for name, read in still.items() for need in planning.needed(method, name, read)]
+        still = {
+            k: r
+            for k, r in judgement.reads.items()
+            if not decide.within(inner=r.distance.inner, margin=r.distance.margin)
+        }
+        needs = [need for name, read in still.items() for need in planning.requirements(method, name, read)]
         why = [f"{d.metric} ({d.estimate.note})" for d in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=why))
-    verdict, said = _stated(method, decision.verdict, scenario)
+    verdict, sentence = _stated(method, decision.verdict, scenario)
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:
         ends = row["inner_low"], row["inner_high"]
         note.append(decide.INNER)
-    note = [said, *note, row["note"]]
+    note = [sentence, *note, row["note"]]
     same = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {
-        "method": method, "verdict": verdict, "found_by": _named(metric, one) if significant else "",
+        "method": method, "verdict": verdict, "found_by": _label(metric, one) if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
-        "margin": max(map(abs, one.shown.margin)), "p_holm": _printed(decision.p_holm),
+        "margin": max(map(abs, one.distance.margin)), "p_holm": _printed(decision.p_holm),
         "note": "; ".join(dict.fromkeys(filter(None, "; ".join(note).split("; ")))),
     }, needs  # fmt: skip
 
@@ -234,21 +245,21 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
     return verdict, ""
 
 
-def _named(metric: str, one: Read) -> str:
-    return " ".join(filter(None, (metric, one.attack)))
+def _label(metric: str, read: Read) -> str:
+    return " ".join(filter(None, (metric, read.attack)))
 
 
 def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
     """For each deciding metric the ranks that every method may have; 1 = closest to retraining."""
     rows = []
-    for metric in dict.fromkeys(name for own in judged.values() for name in own.of(True)):
-        reads = {method: own.reads[metric] for method, own in judged.items() if metric in own.reads}
+    for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
+        reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
         first = next(iter(reads.values()))
-        reads = {method: one for method, one in reads.items() if one.side.corresponds(first.side)}
+        reads = {method: read for method, read in reads.items() if read.side.corresponds(first.side)}
         if len(reads) < 2:
             continue
-        units = np.eye(len(first.side.own.names))
-        together = distances.joint([(one.side, units[one.which]) for one in reads.values()])
+        units = np.eye(len(first.side.audited.names))
+        together = distances.joint([(read.side, units[read.place]) for read in reads.values()])
         if together is None:
             continue
         nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
@@ -263,5 +274,5 @@ def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
 
 
 def _plans(judged: dict[str, _Judged]) -> list[dict]:
-    return [row for method, own in judged.items() for name, one in own.reads.items()
-            for row in planning.plans(method, name, one)]  # fmt: skip
+    return [row for method, judgement in judged.items() for name, read in judgement.reads.items()
+            for row in planning.plans(method, name, read)]  # fmt: skip

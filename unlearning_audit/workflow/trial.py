@@ -283,7 +283,7 @@ def _attack(plugin, file: str, setting: Setting | None) -> list[str]:
     reference = Reference(logits[audited:], y, member[audited:], ~member[audited:])
     start = time.perf_counter()
     options = {"options": module.Options(**plugin.options).model_dump()}
-    score, decision = scoring.called(module, logits[:audited], y, reference, options, rng)
+    score, decision = scoring.call(module, logits[:audited], y, reference, options, rng)
     took, member = time.perf_counter() - start, member[:audited]
     if not np.isfinite(score).all():
         raise PluginError(f"{file}: score returned scores that are not finite")
