@@ -85,9 +85,8 @@ class Prior:
         Raises ValueError for samples with fewer than ``minimum`` models on a needed side.
         """
         member_models = np.ones(log_p.shape[1], dtype=bool) if unseen is None else ~unseen
-        online = options.mode == "online"
-        out, inside = (per_sample.Centre.of(map(np.exp, log_p), side) if side is not None else None
-                       for side in (nonmember, member if online else None))  # fmt: skip
+        out = per_sample.Centre.of(map(np.exp, log_p), nonmember)
+        inside = per_sample.Centre.of(map(np.exp, log_p), member) if options.mode == "online" else None
         prior = cls(out, inside, member_models, options.a)
         prior.require(member, nonmember, options.minimum, leave_out=False)
         return prior

@@ -71,7 +71,7 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
     """
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
-    sides = [], []
+    sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for some in (allowed, train[~np.isin(train, allowed)]):
         n = len(some) // 2
         for side, half in zip(sides, (some[:n], some[n : 2 * n]), strict=True):

@@ -5,12 +5,18 @@ variances hold the noise of a single sample in a single model; it is taken out o
 V = V_samples + max(V_models − V_noise, 0), after Cameron, Gelbach and Miller (2011).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 DRAWS = 4000
 ONE_MODEL = "one model: the interval covers samples only"
@@ -21,9 +27,9 @@ class PerModel:
     """One statistic per model and how each sample moves it: ``value`` float64 [models], ``influence`` float64
     [models, samples] and ``imagined`` float64 [models, k] (imaginary samples, see ``stats.mean_influence``)."""
 
-    value: np.ndarray
-    influence: np.ndarray
-    imagined: np.ndarray
+    value: Float[np.ndarray, "models"]
+    influence: Float[np.ndarray, "models samples"]
+    imagined: Float[np.ndarray, "models k"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,14 @@ class Crossed:
     ``dof`` of both; ``count`` int [splits], models per split.
     """
 
-    value: np.ndarray
-    influence: np.ndarray
-    imagined: np.ndarray
-    alone: np.ndarray
-    models: np.ndarray
-    noise: np.ndarray
+    value: Float[np.ndarray, "statistics splits"]
+    influence: Float[np.ndarray, "statistics splits samples"]
+    imagined: Float[np.ndarray, "statistics splits k"]
+    alone: Float[np.ndarray, "statistics splits"]
+    models: Float[np.ndarray, "statistics statistics"]
+    noise: Float[np.ndarray, "statistics"]
     dof: int
-    count: np.ndarray
+    count: Int[np.ndarray, "splits"]
 
 
 @dataclass(frozen=True)
@@ -54,24 +60,24 @@ class Reading:
     the choice of models; ``raw`` the same before the noise of samples was taken out; ``dof_models`` of both.
     """
 
-    value: np.ndarray
-    influence: np.ndarray
-    models: np.ndarray
-    raw: np.ndarray
+    value: Float[np.ndarray, "statistics"]
+    influence: Float[np.ndarray, "statistics samples"]
+    models: Float[np.ndarray, "statistics statistics"]
+    raw: Float[np.ndarray, "statistics statistics"]
     dof_models: int
 
-    def only(self, numbers: list[int]) -> "Reading":
+    def only(self, numbers: list[int]) -> Reading:
         """The reading of some of the statistics, in the order given."""
         pick = np.ix_(numbers, numbers)
         return Reading(self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick], self.dof_models)
 
     @property
-    def covariance(self) -> np.ndarray:
+    def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
         """Covariance of the estimates, float64 [statistics, statistics]."""
         return self.influence @ self.influence.T + self.models
 
     @property
-    def dof(self) -> np.ndarray:
+    def dof(self) -> Float[np.ndarray, "statistics"]:
         """Satterthwaite's degrees of freedom of each variance, float64 [statistics]."""
         samples = (self.influence**2).sum(axis=1)
         doubt = samples**2 / stats.squares_dof(self.influence)
@@ -81,12 +87,12 @@ class Reading:
             return np.where(doubt > 0, np.diag(self.covariance) ** 2 / doubt, np.inf)
 
 
-def per_model(*, value: np.ndarray, weight: np.ndarray) -> PerModel:
+def per_model(*, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]) -> PerModel:
     """The weighted mean over samples of ``value`` in [0, 1] for each model; both float64 [models, samples]."""
     return PerModel(*stats.mean_influence(value=value, weight=weight))
 
 
-def difference(a: PerModel, b: PerModel, slope: np.ndarray | float = 1.0) -> PerModel:
+def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | float = 1.0) -> PerModel:
     """a − slope·b to first order, each from samples of its own; ``slope`` a number or float64 [models]."""
     slope = np.broadcast_to(slope, a.value.shape)
     return PerModel(
@@ -96,7 +102,7 @@ def difference(a: PerModel, b: PerModel, slope: np.ndarray | float = 1.0) -> Per
     )
 
 
-def combine(statistics: Iterable[PerModel], *, split: np.ndarray) -> Crossed:
+def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"]) -> Crossed:
     """Reduce statistics of all models to statistics of splits; ``split`` int [models] says who shares samples.
 
     Where no split has two models, models are compared across splits instead; with one model in all,
@@ -118,11 +124,12 @@ def combine(statistics: Iterable[PerModel], *, split: np.ndarray) -> Crossed:
         noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)
     models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
-    arrays = (np.array(statistic) for statistic in (values, influences, imagined, alone))
-    return Crossed(*arrays, models, np.array(noise), dof, count)
+    return Crossed(
+        np.array(values), np.array(influences), np.array(imagined), np.array(alone), models, np.array(noise), dof, count
+    )
 
 
-def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
+def read(crossed: Crossed, *, share: Float[np.ndarray, "splits"]) -> Reading:
     """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
 
     What an imaginary sample moves averages out over models and splits as far as what the real ones move does.
@@ -143,7 +150,12 @@ def read(crossed: Crossed, *, share: np.ndarray) -> Reading:
     )
 
 
-def averaged(imagined: np.ndarray, influence: np.ndarray, *, alone: np.ndarray) -> np.ndarray:
+def averaged(
+    imagined: Float[np.ndarray, "statistics splits k"],
+    influence: Float[np.ndarray, "statistics samples"],
+    *,
+    alone: Float[np.ndarray, "statistics"],
+) -> Float[np.ndarray, "statistics splits k"]:
     """``imagined`` float64 [statistics, splits, k], made smaller by what averaging has left of real samples' variance.
 
     ``influence`` float64 [statistics, samples] of the means, ``alone`` [statistics]: Σ influence² if no two models had
@@ -156,7 +168,7 @@ def averaged(imagined: np.ndarray, influence: np.ndarray, *, alone: np.ndarray) 
     return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
 
 
-def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> np.ndarray:
+def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
     """Half-width of the interval of each statistic by itself, float64 [statistics]."""
     critical = stats.t_quantile(p=(1 + level) / 2, dof=reading.dof)
     return critical * np.sqrt(np.diag(reading.covariance))
@@ -164,7 +176,7 @@ def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> np.ndarray:
 
 def joint_half_widths(
     reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
-) -> np.ndarray:
+) -> Float[np.ndarray, "statistics"]:
     """Half-widths of intervals that hold for all statistics at once, float64 [statistics].
 
     The largest |deviation|/standard error is drawn from the Gaussian multiplier bootstrap: given the data its

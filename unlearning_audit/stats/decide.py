@@ -4,12 +4,18 @@ A distance is oriented: 0 is retraining, positive the side on which doing nothin
 familiar), negative the far side (it looks less familiar than what was never seen).
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import Estimate
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 ALPHA = 0.05
 #: What the interval beside the verdict *equivalent* is.
@@ -69,7 +75,7 @@ class Decision:
     note: str = ""
 
 
-def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None = None) -> Float[np.ndarray, "..."]:
     """Holm's adjusted p-values (1979) of a family, float64 of the shape of ``p``; NaN stays and does not count.
 
     Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
@@ -93,7 +99,13 @@ def holm(*, p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     return whole
 
 
-def family(*, p: np.ndarray, nothing: np.ndarray, retrained: np.ndarray, share: float = CONTROLS) -> np.ndarray:
+def family(
+    *,
+    p: Float[np.ndarray, "tests"],
+    nothing: Bool[np.ndarray, "tests"],
+    retrained: Bool[np.ndarray, "tests"],
+    share: float = CONTROLS,
+) -> Float[np.ndarray, "tests"]:
     """p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤ α.
 
     ``p`` float64 [tests], NaN where unknown; ``nothing``, ``retrained`` bool [tests]: tests of the method that does

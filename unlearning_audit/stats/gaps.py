@@ -4,13 +4,19 @@ There are K = J·(J − 1)/2. Their errors have two sources of rank J at most, s
 all K come from draws of 2·J; time and memory grow as K, where a covariance of the K would grow as K².
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import simultaneous
 from unlearning_audit.stats.paired import Distances, Spread
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 #: Differences read, and draws made, at a time: what fits a processor's own memory.
 AT_A_TIME = 256
@@ -24,19 +30,19 @@ class Gaps:
     """``value`` float64 [K], number ``first`` int [K] less number ``second`` [K], in the order of ``np.triu_indices``;
     ``spread``, their errors; ``of``, the J numbers."""
 
-    first: np.ndarray
-    second: np.ndarray
-    value: np.ndarray
+    first: Int[np.ndarray, "K"]
+    second: Int[np.ndarray, "K"]
+    value: Float[np.ndarray, "K"]
     spread: Spread
     of: Distances
 
-    def beyond(self, critical: float, *, units: bool) -> np.ndarray:
+    def beyond(self, critical: float, *, units: bool) -> Bool[np.ndarray, "2 K"]:
         """Which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]: upwards
         and downwards. ``units`` as in `Distances.half_widths`."""
         half = np.sqrt(self.spread.squares(stats.normal_probability(-critical), units=units))
         return np.stack([self.value > half, -self.value > half])
 
-    def draw(self, *, rng: np.random.Generator, draws: int) -> "Draws | Deviations":
+    def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
         """Joint standard normal deviations of all differences, with the correlation of their errors."""
         if len(self.of.value) > FEW:
             return self.draw_by_number(rng=rng, draws=draws)
@@ -44,7 +50,7 @@ class Gaps:
         correlation = self.of.of(rows[self.first] - rows[self.second]).correlation
         return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
 
-    def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> "Draws":
+    def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
         """The same from draws of the J numbers over samples and over models."""
         samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
@@ -59,9 +65,9 @@ class Gaps:
 class Deviations:
     """Draws of K differences, float64 [draws, K]."""
 
-    values: np.ndarray
+    values: Float[np.ndarray, "draws K"]
 
-    def largest(self, family: np.ndarray) -> np.ndarray:
+    def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
         """As `Draws.largest`."""
         up, down = family
         highest, lowest = (
@@ -76,12 +82,12 @@ class Draws:
     """Draws of J numbers over ``samples`` and over ``models``, float64 [J, draws] each, and what their differences have
     to be multiplied by, float64 [K] each."""
 
-    samples: np.ndarray
-    models: np.ndarray
-    scale: np.ndarray
-    scale_of_models: np.ndarray
+    samples: Float[np.ndarray, "J draws"]
+    models: Float[np.ndarray, "J draws"]
+    scale: Float[np.ndarray, "K"]
+    scale_of_models: Float[np.ndarray, "K"]
 
-    def largest(self, family: np.ndarray) -> np.ndarray:
+    def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
         """The largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards, downwards),
         float64 [draws]."""
         methods, draws = self.samples.shape
@@ -105,8 +111,12 @@ def between(distances: Distances) -> Gaps:
     parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
              for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
     layers = tuple(
-        (dof, *(np.concatenate([part.layers[k][part_number] for part in parts]) for part_number in (1, 2)))
-        for k, (dof, *_) in enumerate(parts[0].layers)
+        (
+            dof,
+            np.concatenate([part.layers[k][1] for part in parts]),
+            np.concatenate([part.layers[k][2] for part in parts]),
+        )
+        for k, (dof, _, _) in enumerate(parts[0].layers)
     )
     sampled, dof = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sampled", "dof"))
     return Gaps(

@@ -1,9 +1,16 @@
 """Quantiles, and intervals of means, standard deviations and rates."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import special
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 def normal_quantile(p):
@@ -21,7 +28,7 @@ def t_quantile(*, p, dof):
     return special.stdtrit(dof, p)
 
 
-def mean_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
+def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
     """Mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN."""
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
@@ -34,7 +41,7 @@ def mean_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
     return Estimate(mean, mean - half, mean + half, n)
 
 
-def sd_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
+def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
     """Standard deviation (n − 1) of normal ``values`` [n] with its chi-square interval; NaN below n = 2."""
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
@@ -46,16 +53,16 @@ def sd_interval(*, values: np.ndarray, level: float = LEVEL) -> Estimate:
     return Estimate(sd, float(low), float(high), n)
 
 
-def quantile_interval(*, values: np.ndarray, share: float, level: float = LEVEL) -> Estimate:
+def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: float = LEVEL) -> Estimate:
     """The ``share`` quantile of independent ``values`` [n] with its interval by order statistics (David and Nagaraja
     2003, section 7.1), whatever their distribution; a limit beyond all values is NaN, and a note says so."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
     low, high = special.bdtrik((1 - level) / 2, n, share), special.bdtrik((1 + level) / 2, n, share)
     low, high = int(np.floor(low)) - 1, int(np.ceil(high))
-    ends = [ordered[at] if 0 <= at < n else np.nan for at in (low, high)]
+    ends = [float(ordered[at]) if 0 <= at < n else np.nan for at in (low, high)]
     note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
-    return Estimate(float(np.quantile(ordered, share)), *map(float, ends), n, note)
+    return Estimate(float(np.quantile(ordered, share)), ends[0], ends[1], n, note)
 
 
 def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:
@@ -71,7 +78,9 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
     return Estimate(successes / n, float(low), float(high), n)
 
 
-def mean_influence(*, value: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def mean_influence(
+    *, value: Float[np.ndarray, "... n"], weight: Float[np.ndarray, "... n"]
+) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"], Float[np.ndarray, "... 2"]]:
     """Weighted mean of values in [0, 1] and how each sample moves it.
 
     ``value`` and ``weight`` float64 [..., n] with positive total weight. Returns the mean [...], the
@@ -88,7 +97,7 @@ def mean_influence(*, value: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray
     return mean[..., 0], influence, imagined
 
 
-def squares_dof(influence: np.ndarray) -> np.ndarray:
+def squares_dof(influence: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
     """Degrees of freedom of the variance Σ influence² over the last axis, from its fourth moments.
 
     Satterthwaite's 2V²/var V with the cautious var V ≤ Σ influence⁴: two per event when a few rare events make

@@ -1,20 +1,26 @@
 """Intervals for numbers that rest on many samples seen by many models: a two-way jackknife."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import LEVEL, Estimate, t_quantile
 
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
 Combine = Callable[..., np.ndarray]
 
 
-def groups_of(models: int, *, groups: int) -> np.ndarray:
+def groups_of(models: int, *, groups: int) -> Int[np.ndarray, "models"]:
     """The jackknife group that each model is left out with: int [models], groups as equal as they can be."""
     return np.arange(models) * min(groups, models) // models
 
 
-def jackknife_variance(replicates: np.ndarray) -> np.ndarray:
+def jackknife_variance(replicates: Float[np.ndarray, "groups ..."]) -> Float[np.ndarray, "..."]:
     """Variance of a statistic from its ``replicates`` float64 [groups, …], each without one group: float64 […]."""
     groups = len(replicates)
     return (groups - 1) / groups * ((replicates - replicates.mean(axis=0)) ** 2).sum(axis=0)
@@ -22,9 +28,9 @@ def jackknife_variance(replicates: np.ndarray) -> np.ndarray:
 
 def estimate(
     *,
-    per_sample: np.ndarray,
+    per_sample: Float[np.ndarray, "folds K samples"],
     combine: Combine,
-    per_model: np.ndarray | None = None,
+    per_model: Float[np.ndarray, "folds L"] | None = None,
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-np.inf, np.inf),

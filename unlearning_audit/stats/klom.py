@@ -1,14 +1,25 @@
 """KLOM: divergence of a sample's margins over unlearned models from those over retrained ones."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 BINS = 20
 LEAST = 1e-5  # probability of an empty bin
 
 
 def divergence(
-    *, margin: np.ndarray, reference: np.ndarray, bins: int = BINS, least: float = LEAST
-) -> np.ndarray:  # fmt: skip
+    *,
+    margin: Float[np.ndarray, "models samples"],
+    reference: Float[np.ndarray, "others samples"],
+    bins: int = BINS,
+    least: float = LEAST,
+) -> Float[np.ndarray, "samples"]:
     """KL(reference ‖ models) of each sample's binned margins in nats, float64 [samples], at least 0.
 
     ``margin`` float [models, samples] and ``reference`` float [others, samples]: logits of the true class against all

@@ -1,13 +1,21 @@
 """Means over models of means over samples, of losses in nats for example."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import Estimate, crossed, empty
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
-def per_model(*, value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
+
+def per_model(
+    *, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]
+) -> crossed.PerModel:
     """The weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
 
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
@@ -20,7 +28,13 @@ def per_model(*, value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
     return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
-def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> Estimate:
+def level(
+    *,
+    value: Float[np.ndarray, "models samples"],
+    rows: Bool[np.ndarray, "models samples"],
+    split: Int[np.ndarray, "models"],
+    block: Int[np.ndarray, "models"],
+) -> Estimate:
     """Mean over models of the mean of ``value`` over their ``rows``; all models count the same.
 
     ``value`` float64 and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both
@@ -38,8 +52,8 @@ def level(*, value: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.n
 def of(
     statistic: crossed.PerModel,
     *,
-    split: np.ndarray,
-    block: np.ndarray,
+    split: Int[np.ndarray, "models"],
+    block: Int[np.ndarray, "models"],
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf),

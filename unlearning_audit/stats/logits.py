@@ -1,9 +1,16 @@
 """The logit-scaled confidence phi."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
-def phi(*, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+
+def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
     """Logit-scaled confidence of the label, float64 [...]: z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
 
     ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Exact where softmax

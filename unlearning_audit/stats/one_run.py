@@ -6,13 +6,19 @@ still, so r counts the rest and nothing is added by chance. Sources: Steinke, Na
 Mahloujifar, Melis and Chaudhuri 2024.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 ALPHA = 0.05
 STEPS = 60  # bisections of a probability
@@ -28,7 +34,9 @@ class Guesses:
     attacks: int = 1
 
 
-def guess(*, forgotten: np.ndarray, heldout: np.ndarray) -> np.ndarray:
+def guess(
+    *, forgotten: Float[np.ndarray, "... pairs"], heldout: Float[np.ndarray, "... pairs"]
+) -> Int[np.ndarray, "... pairs"]:
     """Whether the larger score is that of the forgotten sample: int8 [..., pairs], 1 yes, −1 no, 0 for a tie.
 
     ``forgotten`` and ``heldout`` float [..., pairs]: scores of the two samples of each pair, without NaN (ValueError).
@@ -41,7 +49,7 @@ def guess(*, forgotten: np.ndarray, heldout: np.ndarray) -> np.ndarray:
     return (forgotten > heldout).astype(np.int8) - (forgotten < heldout)
 
 
-def count(*, guesses: np.ndarray) -> Guesses:
+def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
     """The count of one attack's ``guesses`` int8 [pairs], as `guess` gives them."""
     return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()))
 
@@ -157,7 +165,7 @@ def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
     return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)
 
 
-def best_of(*, guesses: np.ndarray, two_sided: bool = False) -> tuple[int, Guesses]:
+def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = False) -> tuple[int, Guesses]:
     """The attack with the least p-value, and its count to be corrected for all of them (Bonferroni).
 
     ``guesses`` int8 [attacks, pairs] as `guess` gives them; attacks that abstain on other pairs are compared by their
@@ -171,7 +179,9 @@ def best_of(*, guesses: np.ndarray, two_sided: bool = False) -> tuple[int, Guess
     return name, replace(candidates[best], attacks=len(candidates))
 
 
-def chosen_on_half(*, guesses: np.ndarray, rng: np.random.Generator, two_sided: bool = True) -> tuple[int, Guesses]:
+def chosen_on_half(
+    *, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator, two_sided: bool = True
+) -> tuple[int, Guesses]:
     """The attack, and its direction, that is best on a random half of the pairs, counted on the other half.
 
     Arguments and the number of the attack as ``best_of``. No correction is needed: the coins of the other half had no
@@ -186,7 +196,12 @@ def chosen_on_half(*, guesses: np.ndarray, rng: np.random.Generator, two_sided: 
     return number, count(guesses=rest if number >= 0 else -rest)
 
 
-def likelihood_ratio(*, forgotten: np.ndarray, heldout: np.ndarray, rng: np.random.Generator) -> Guesses:
+def likelihood_ratio(
+    *,
+    forgotten: Float[np.ndarray, "attacks pairs"],
+    heldout: Float[np.ndarray, "attacks pairs"],
+    rng: np.random.Generator,
+) -> Guesses:
     """Guesses by the likelihood ratio that a random half of the pairs teaches, counted on the other half.
 
     ``forgotten`` and ``heldout`` float64 [features, pairs]: scores of one or more attacks. Forgotten and held-out

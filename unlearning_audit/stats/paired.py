@@ -15,12 +15,18 @@ Satterthwaite's approximation may cover .87 with two units and .92 with three. I
 models alone make it. Sources of the two-way decomposition: Owen 2007; Cameron, Gelbach and Miller 2011.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate, crossed
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 ONE_UNIT = "one pair or block: the interval does not cover how others differ"
 STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
@@ -36,14 +42,14 @@ class Layer:
     shared: np.ndarray
     dof: int
 
-    def of(self, matrix: np.ndarray) -> "Layer":
+    def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
         """The same for the linear combinations ``matrix`` float64 [C, K]."""
         return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof)
 
     @property
-    def variances(self) -> tuple[np.ndarray, np.ndarray]:
+    def variances(self) -> tuple[Float[np.ndarray, "K"], Float[np.ndarray, "K"]]:
         """The diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
-        return tuple(np.maximum(np.diag(x), 0.0) for x in (self.between, self.shared))
+        return np.maximum(np.diag(self.between), 0.0), np.maximum(np.diag(self.shared), 0.0)
 
 
 @dataclass(frozen=True)
@@ -88,13 +94,13 @@ class Distances:
     """K numbers read together: ``value`` float64 [K], ``influence`` float64 [K, samples] on the means over units,
     imaginary samples included; ``models`` and ``units``, the layers above samples; ``design``, what they rest on."""
 
-    value: np.ndarray
-    influence: np.ndarray
+    value: Float[np.ndarray, "K"]
+    influence: Float[np.ndarray, "K samples"]
     models: Layer
     units: Layer
-    design: "Design"
+    design: Design
 
-    def of(self, matrix: np.ndarray) -> "Distances":
+    def of(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
         """Linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         return Distances(
@@ -102,22 +108,22 @@ class Distances:
             self.design,
         )  # fmt: skip
 
-    def of_samples(self) -> "Distances":
+    def of_samples(self) -> Distances:
         """The same numbers if samples are all that varies: given the models, over draws of who is on which side."""
         nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
         return Distances(**{**vars(self), "models": nothing, "units": nothing})
 
-    def minus(self, constant: float | np.ndarray) -> "Distances":
+    def minus(self, constant: float | np.ndarray) -> Distances:
         """The numbers less a known ``constant`` (what theory says of retraining), a number or float64 [K]."""
         return Distances(**{**vars(self), "value": self.value - constant})
 
     @property
-    def sampled(self) -> np.ndarray:
+    def sampled(self) -> Float[np.ndarray, "K"]:
         """A, the variance over samples alone: float64 [K]."""
         return (self.influence**2).sum(axis=1)
 
     @property
-    def errors(self) -> np.ndarray:
+    def errors(self) -> Float[np.ndarray, "K"]:
         """Standard errors over samples, models and units, float64 [K]."""
         variance = self.sampled
         for layer in (self.models, self.units):
@@ -125,7 +131,7 @@ class Distances:
             variance = np.maximum(variance, between + shared)
         return np.sqrt(variance)
 
-    def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> np.ndarray:
+    def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
         """Half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
 
         ``units`` False: under the hypothesis that units differ by their samples and models only.
@@ -139,7 +145,7 @@ class Distances:
         layers = tuple((layer.dof, *layer.variances) for layer in (self.models, self.units))
         return Spread(self.sampled, dof, layers)
 
-    def p_values(self, *, units: bool = False) -> np.ndarray:
+    def p_values(self, *, units: bool = False) -> Float[np.ndarray, "K"]:
         """Two-sided p-values of 0, float64 [K]: the level at which the interval stops holding 0, at least 1e-15.
 
         By default of the hypothesis that the method is retraining (module docstring); ``units`` True: that only
@@ -157,7 +163,7 @@ class Distances:
         """Each number with its interval at ``level``; ``n`` counts samples."""
         half = self.half_widths(level=level, units=units)
         note, n = "; ".join(filter(None, (note, self.note))), self.design.samples
-        return [Estimate(*map(float, (v, v - h, v + h)), n, note) for v, h in zip(self.value, half, strict=True)]
+        return [Estimate(float(v), float(v - h), float(v + h), n, note) for v, h in zip(self.value, half, strict=True)]
 
     @property
     def note(self) -> str:
@@ -165,7 +171,7 @@ class Distances:
         return ONE_UNIT * (self.design.units == 1) if self.models.dof else crossed.ONE_MODEL
 
     @property
-    def correlation(self) -> np.ndarray:
+    def correlation(self) -> Float[np.ndarray, "K K"]:
         """Correlation of the errors of the K numbers over samples and models, float64 [K, K], 1 on the diagonal.
 
         Units are left out: a few of them say little of how K numbers go together.
@@ -181,11 +187,11 @@ class Distances:
 
 def distances(
     *,
-    value: np.ndarray,
-    influence: np.ndarray,
-    unit: np.ndarray,
-    split: np.ndarray | None = None,
-    imagined: np.ndarray | None = None,
+    value: Float[np.ndarray, "K models"],
+    influence: Float[np.ndarray, "K models samples"],
+    unit: Int[np.ndarray, "models"],
+    split: Int[np.ndarray, "models"] | None = None,
+    imagined: Float[np.ndarray, "K models k"] | None = None,
 ) -> Distances:
     """Means over units of K numbers per model, with all that their joint error rests on.
 
@@ -234,7 +240,11 @@ def distances(
     )
 
 
-def independent(value: np.ndarray, influence: np.ndarray, sampled: np.ndarray) -> Layer:
+def independent(
+    value: Float[np.ndarray, "K replicates"],
+    influence: Float[np.ndarray, "K replicates samples"],
+    sampled: Float[np.ndarray, "K K"],
+) -> Layer:
     """The layer of replicates that share samples at most: ``value`` [K, replicates], ``influence`` [K, …, samples]."""
     count = value.shape[1]
     if count < 2:
@@ -247,7 +257,7 @@ def independent(value: np.ndarray, influence: np.ndarray, sampled: np.ndarray) -
     return Layer(off @ off.T / (count * (count - 1)), together / (count * (count - 1)), count - 1)
 
 
-def products(influence: np.ndarray) -> np.ndarray:
+def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
     """Σ over replicates and samples of the products of two numbers' influences [K, replicates, samples]: [K, K]."""
     flat = influence.reshape(len(influence), -1)
     return flat @ flat.T

@@ -3,14 +3,23 @@
 What these give goes into ``paired.distances`` as the contributions of a mean would.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
 
 def of_means(
-    *, per_sample: np.ndarray, combine: Callable[..., np.ndarray], per_model: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+    *,
+    per_sample: Float[np.ndarray, "folds L samples"],
+    combine: Callable[..., Float[np.ndarray, "..."]],
+    per_model: Float[np.ndarray, "folds M"] | None = None,
+) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
     """``value`` [groups] and ``influence`` [groups, samples] of a statistic of means over samples.
 
     ``per_sample`` float64 [1 + groups, L, samples], ``per_model`` [1 + groups, L'] and ``combine`` as in
@@ -39,8 +48,10 @@ def of_means(
 
 
 def ratio(
-    *, top: tuple[np.ndarray, np.ndarray], bottom: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+    *,
+    top: tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]],
+    bottom: tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]],
+) -> tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]]:
     """Mean of ``top`` over mean of ``bottom``, to first order: ``value`` [models] and ``influence`` [models, samples].
 
     Each of the two a (value, influence) as ``paired.distances`` takes them. Raises ValueError where the mean of the

@@ -1,10 +1,17 @@
 """Which ranks a method may have, for all methods at once, from comparisons of every two of them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, gaps, simultaneous
 from unlearning_audit.stats.paired import Distances
+
+if TYPE_CHECKING:
+    from jaxtyping import Int
 
 
 def rank_sets(
@@ -14,7 +21,7 @@ def rank_sets(
     level: float = LEVEL,
     units: bool = True,
     draws: int = simultaneous.DRAWS,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
     """Best and worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest number.
 
     ``distances`` of the methods' numbers, larger is better, read from the same units, models and samples. With

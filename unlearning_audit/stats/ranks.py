@@ -1,12 +1,19 @@
 """Rank correlations with intervals."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
 from unlearning_audit.stats.intervals import normal_quantile
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
-def spearman(*, x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
+
+def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
     """Spearman's rank correlation (ties get mean ranks) with the interval of Bonett and Wright (2000).
 
     ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 4.
@@ -21,7 +28,7 @@ def spearman(*, x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
     return _fisher(value, n, (1 + value**2 / 2) / (n - 3) if n > 3 else np.nan, level)
 
 
-def kendall(*, x: np.ndarray, y: np.ndarray, level: float = LEVEL) -> Estimate:
+def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
     """Kendall's τ-b with the interval of Fieller et al. (1957). O(n²), meant for short rankings.
 
     ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 5.

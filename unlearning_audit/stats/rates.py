@@ -1,28 +1,42 @@
 """Rates of hits (right predictions, or one kind of error) over models and samples."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
 NEVER = -1  # the prediction of a model that gave no number
 
 
-def predicted(logits: np.ndarray) -> np.ndarray:
+def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."]:
     """Class with the largest logit, int64 [models, samples]; the first of equals, −1 where a logit is NaN."""
     return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
 
 
-def per_model(labels: np.ndarray, shape: tuple[int, int], name: str) -> np.ndarray:
+def per_model(
+    labels: Int[np.ndarray, "... samples"], shape: tuple[int, int], name: str
+) -> Int[np.ndarray, "models samples"]:
     """Labels [samples] or [models, samples] as [models, samples]. Raises ValueError for any other shape."""
     if labels.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must be [samples] or [models, samples] = {shape}, not {labels.shape}")
     return np.broadcast_to(labels, shape)
 
 
-def rate(*, hit: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
+def rate(
+    *,
+    hit: Bool[np.ndarray, "models samples"],
+    rows: Bool[np.ndarray, "models samples"],
+    split: Int[np.ndarray, "models"],
+    block: Int[np.ndarray, "models"],
+) -> stats.Estimate:
     """Mean over models of the share of their ``rows`` that are a ``hit``; all models count the same.
 
     ``hit`` and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both are
@@ -32,7 +46,14 @@ def rate(*, hit: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndar
     return _mean([hit], rows, split, block, low=0.0)
 
 
-def gap(*, of: np.ndarray, to: np.ndarray, rows: np.ndarray, split: np.ndarray, block: np.ndarray) -> stats.Estimate:
+def gap(
+    *,
+    of: Bool[np.ndarray, "models samples"],
+    to: Bool[np.ndarray, "models samples"],
+    rows: Bool[np.ndarray, "models samples"],
+    split: Int[np.ndarray, "models"],
+    block: Int[np.ndarray, "models"],
+) -> stats.Estimate:
     """`rate` of the hits ``of`` minus that of the hits ``to``, two populations of models on the same ``rows``.
 
     ``of`` and ``to`` bool [models, samples]. A sample counts once, in both populations together; models differ as

@@ -1,12 +1,18 @@
 """Accuracy, AUC and TPR at small FPR of a test on many targets and samples."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed, separation
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 @dataclass(frozen=True)
@@ -14,9 +20,9 @@ class Question:
     """One test on all targets: ``score`` float64, a log-likelihood ratio or log-odds (above 0 says positive), with
     ``positive`` and ``negative`` bool, all [targets, samples]; ``missing``: why it could not be run."""
 
-    score: np.ndarray
-    positive: np.ndarray
-    negative: np.ndarray
+    score: Float[np.ndarray, "targets samples"]
+    positive: Bool[np.ndarray, "targets samples"]
+    negative: Bool[np.ndarray, "targets samples"]
     missing: str = ""
 
 
@@ -73,7 +79,11 @@ def over_models(statistics: Sequence[crossed.PerModel], *, n: int) -> list[stats
     return crossed.estimates(reading, n=n)
 
 
-def balanced_accuracy(decision: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
+def balanced_accuracy(
+    decision: Bool[np.ndarray, "models samples"],
+    positive: Float[np.ndarray, "models samples"],
+    negative: Float[np.ndarray, "models samples"],
+) -> crossed.PerModel:
     """½(TPR + TNR) of each model; on equal sides the share of right answers.
 
     ``decision`` bool, ``positive`` and ``negative`` float64 weights of the sides (0 elsewhere), all [models, samples].
@@ -85,7 +95,14 @@ def balanced_accuracy(decision: np.ndarray, positive: np.ndarray, negative: np.n
     return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
 
-def mean_tpr(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float, n: int) -> stats.Estimate:
+def mean_tpr(
+    score: Float[np.ndarray, "models samples"],
+    positive: Float[np.ndarray, "models samples"],
+    negative: Float[np.ndarray, "models samples"],
+    *,
+    fpr: float,
+    n: int,
+) -> stats.Estimate:
     """Mean over models of the TPR at ``fpr``, as `tpr_at` reads it; models are repeats of one another.
 
     Arguments as ``balanced_accuracy``, ``score`` float64. NaN with the reason when all negatives are too few.
@@ -112,7 +129,13 @@ class Tpr:
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
 
 
-def tpr_at(score: np.ndarray, positive: np.ndarray, negative: np.ndarray, *, fpr: float) -> Tpr | str:
+def tpr_at(
+    score: Float[np.ndarray, "models samples"],
+    positive: Float[np.ndarray, "models samples"],
+    negative: Float[np.ndarray, "models samples"],
+    *,
+    fpr: float,
+) -> Tpr | str:
     """The TPR of each model at ``fpr``; with one threshold for all models where one alone cannot resolve it, and the
     reason where all together cannot. Arguments as ``balanced_accuracy``, ``score`` float64 without NaN.
 

@@ -1,10 +1,17 @@
 """Which records are still recognised: p-values of single samples, groups of them, and a false discovery rate."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import special
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
-def conformal(*, score: np.ndarray, heldout: np.ndarray) -> np.ndarray:
+
+def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray, "n"]) -> Float[np.ndarray, "records"]:
     """p-values that each record is an unseen one, (1 + #{held-out scores ≥ its score})/(1 + n), float64 [records].
 
     ``score`` float [records] and ``heldout`` float [n], larger = more likely a forgotten member. Exact where forgotten
@@ -17,7 +24,7 @@ def conformal(*, score: np.ndarray, heldout: np.ndarray) -> np.ndarray:
     return (1 + len(unseen) - np.searchsorted(unseen, values, "left")) / (1 + len(unseen))
 
 
-def discoveries(*, p: np.ndarray, rate: float = 0.1) -> np.ndarray:
+def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[np.ndarray, "records"]:
     """The records of a list of which at most ``rate`` are false on average, bool [records].
 
     Benjamini and Hochberg 1995; it holds for conformal p-values, which depend on each other through the held-out scores

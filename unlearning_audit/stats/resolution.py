@@ -57,8 +57,8 @@ def components(*, distances: Distances) -> list[Components]:
     sample = np.maximum(sampled - crossed - noise, 0.0)
     events = np.minimum(stats.squares_dof(distances.influence), 1e9)
     return [
-        Components(*map(float, parts), design, float(dof))
-        for *parts, dof in zip(
+        Components(float(a), float(b), float(c), float(d), float(e), design, float(dof))
+        for a, b, c, d, e, dof in zip(
             pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events, strict=True
         )
     ]

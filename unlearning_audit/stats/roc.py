@@ -1,12 +1,21 @@
 """How well scores tell two sides apart: AUC, the cut at a small FPR, the best threshold."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate
 from unlearning_audit.stats.intervals import mean_influence, squares_dof, t_quantile
 
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
-def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+
+def placements(
+    *, score: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
+) -> Float[np.ndarray, "n"]:
     """Share of the other side that each row beats, ties half, float64 [n]: its placement value.
 
     For a positive the share of negatives with a lower score, for a negative the share of positives with a
@@ -25,7 +34,13 @@ def placements(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | 
     return value
 
 
-def auc(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None, level: float = LEVEL) -> Estimate:
+def auc(
+    *,
+    score: Float[np.ndarray, "n"],
+    positive: Bool[np.ndarray, "n"],
+    weight: Float[np.ndarray, "n"] | None = None,
+    level: float = LEVEL,
+) -> Estimate:
     """Area under the ROC curve, ties half, with an interval from the placement values.
 
     ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is
@@ -43,7 +58,9 @@ def auc(*, score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = 
     return Estimate(float(mean), float(low), float(high), int((weight > 0).sum()))
 
 
-def cut_at_fpr(*, negative_score: np.ndarray, fpr: float, weight: np.ndarray | None = None) -> float:
+def cut_at_fpr(
+    *, negative_score: Float[np.ndarray, "n"], fpr: float, weight: Float[np.ndarray, "n"] | None = None
+) -> float:
     """The cut of the rule score > cut with the largest TPR among those with FPR ≤ ``fpr``.
 
     ``negative_score`` float [n ≥ 1], ``weight`` float [n] or None (equal), 0 ≤ fpr < 1.
@@ -62,7 +79,9 @@ def unresolved(*, negatives: float, fpr: float) -> str:
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
 
 
-def best_threshold(*, value: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> float:
+def best_threshold(
+    *, value: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
+) -> float:
     """The observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
 
     ``value`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. Of equally good values

@@ -1,12 +1,24 @@
 """How well a score separates two sides of samples in many models: AUC and TPR at small FPR, one value per model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
-def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
+
+def auc(
+    *,
+    score: Float[np.ndarray, "models samples"],
+    positive: Float[np.ndarray, "models samples"],
+    negative: Float[np.ndarray, "models samples"],
+) -> crossed.PerModel:
     """AUC of positive against negative samples for each model, ties half.
 
     ``score`` float64 [models, samples], without NaN on either side; ``positive`` and ``negative`` float64 [models,
@@ -27,8 +39,12 @@ def auc(*, score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> cro
 
 
 def tpr_at_fpr(
-    *, score: np.ndarray, positive: np.ndarray, negative: np.ndarray, fpr: float
-) -> tuple[crossed.PerModel, np.ndarray]:
+    *,
+    score: Float[np.ndarray, "models samples"],
+    positive: Float[np.ndarray, "models samples"],
+    negative: Float[np.ndarray, "models samples"],
+    fpr: float,
+) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
     """Largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism; inputs as ``auc``.
 
     Influence: a threshold held at its FPR moves the TPR, to first order, by the slope of the ROC curve,
@@ -40,8 +56,8 @@ def tpr_at_fpr(
     for m in range(len(score)):
         rows = negative[m] > 0
         weights = negative[m, rows]
-        n = effective_count(weights)
-        spread = np.sqrt(fpr * (1 - fpr) / n)
+        n = float(effective_count(weights))
+        spread = float(np.sqrt(fpr * (1 - fpr) / n))
         low, high = max(fpr - spread, 0.0), fpr + spread
         cut = {
             level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
@@ -56,6 +72,6 @@ def tpr_at_fpr(
     return crossed.PerModel(hits.value, moved.influence, moved.imagined), optimism
 
 
-def effective_count(weight: np.ndarray) -> np.ndarray:
+def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
     """Kish's effective number of samples over the last axis; their number where weights are equal."""
     return weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)

@@ -1,6 +1,9 @@
 """Statements about several numbers at once that hold together: largest deviations under their correlation."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,10 +11,15 @@ from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.paired import Distances
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
 DRAWS = 4000
 
 
-def deviations(*, correlation: np.ndarray, rng: np.random.Generator, draws: int = DRAWS) -> np.ndarray:
+def deviations(
+    *, correlation: Float[np.ndarray, "K K"], rng: np.random.Generator, draws: int = DRAWS
+) -> Float[np.ndarray, "draws K"]:
     """Standard normal deviations with the ``correlation`` float64 [K, K], float64 [draws, K].
 
     The Gaussian multiplier bootstrap given the data: its replicates are normal with the estimated covariance, so they
@@ -21,7 +29,7 @@ def deviations(*, correlation: np.ndarray, rng: np.random.Generator, draws: int 
     return rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
 
 
-def adjusted(*, p: np.ndarray, largest: np.ndarray) -> np.ndarray:
+def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
     """p-values of K numbers adjusted for the largest of them, float64 [K]: P(largest deviation ≥ that of this p).
 
     ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. Never above
@@ -33,7 +41,7 @@ def adjusted(*, p: np.ndarray, largest: np.ndarray) -> np.ndarray:
     return np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
 
 
-def level_of_each(*, largest: np.ndarray, count: int, level: float) -> float:
+def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
     """The level that each of ``count`` intervals needs so that all hold together at ``level``; ``largest`` as in
     `adjusted`."""
     critical = max(np.quantile(largest, level), stats.normal_quantile((1 + level) / 2))
@@ -51,9 +59,9 @@ class Together:
     intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
     """
 
-    half: np.ndarray
-    alone: np.ndarray
-    p: np.ndarray
+    half: Float[np.ndarray, "K"]
+    alone: Float[np.ndarray, "K"]
+    p: Float[np.ndarray, "K"]
     inner: tuple[float, float]
 
 

@@ -1,16 +1,27 @@
 """Tail advantage: how many forgotten samples stand out among held-out ones, less what chance lets stand out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from unlearning_audit.stats import crossed
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 #: The share of held-out samples above the threshold.
 SHARE = 0.01
 
 
 def advantage(
-    *, score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, share: float = SHARE
-) -> crossed.PerModel:  # fmt: skip
+    *,
+    score: Float[np.ndarray, "models samples"],
+    forget: Float[np.ndarray, "models samples"],
+    heldout: Float[np.ndarray, "models samples"],
+    share: float = SHARE,
+) -> crossed.PerModel:
     """Share of forgotten samples above the (1 − ``share``) quantile of held-out scores, less ``share``, per model.
 
     ``score`` float64 [models, samples]; ``forget`` and ``heldout`` float64 [models, samples], weights of the sides (0

@@ -6,12 +6,18 @@ models in the same places (a pair and a split of it, a block), differences are t
 level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is at most .08.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import crossed
 from unlearning_audit.stats.paired import Design, Distances, Layer, independent, products
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True)
@@ -19,11 +25,11 @@ class Models:
     """K numbers of some models: ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and
     ``imagined`` float64 [K, models, k] as `stats.paired.distances` takes them, ``unit`` and ``split`` int [models]."""
 
-    value: np.ndarray
-    influence: np.ndarray
-    imagined: np.ndarray
-    unit: np.ndarray
-    split: np.ndarray
+    value: Float[np.ndarray, "K models"]
+    influence: Float[np.ndarray, "K models samples"]
+    imagined: Float[np.ndarray, "K models k"]
+    unit: Int[np.ndarray, "models"]
+    split: Int[np.ndarray, "models"]
 
     @property
     def places(self) -> set[tuple[int, int]]:
