@@ -81,6 +81,10 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     Rejecting where they are at most α keeps the probability of any false rejection at α for any dependence. ``weight``
     float64 > 0 of the same shape: how much of α each hypothesis has to begin with (Holm's section 4; None: all the
     same). Raises ValueError for values outside [0, 1] and weights that are not above 0.
+
+    Examples:
+        >>> holm(p=np.array([0.01, 0.04, 0.03])).tolist()
+        [0.03, 0.06, 0.06]
     """
     p = np.asarray(p, dtype=np.float64)
     weight = np.ones(p.shape) if weight is None else np.asarray(weight, dtype=np.float64)

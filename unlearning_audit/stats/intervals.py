@@ -29,7 +29,13 @@ def t_quantile(*, p, dof):
 
 
 def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN."""
+    """Mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN.
+
+    Examples:
+        >>> estimate = mean_interval(values=np.array([1.0, 2.0, 3.0, 4.0]))
+        >>> estimate.value, round(estimate.low, 2), round(estimate.high, 2)
+        (2.5, 0.45, 4.55)
+    """
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
     if n == 0:

@@ -16,6 +16,10 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
     ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Exact where softmax
     saturates. Raises ValueError for fewer than two classes and for labels outside them.
     Source: Carlini et al. 2022, eq. 4, without its clipping.
+
+    Examples:
+        >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
+        [1.307]
     """
     rest = np.array(logits, dtype=np.float64)
     classes = rest.shape[-1]

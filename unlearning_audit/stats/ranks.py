@@ -32,6 +32,10 @@ def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: floa
     """Kendall's τ-b with the interval of Fieller et al. (1957). O(n²), meant for short rankings.
 
     ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 5.
+
+    Examples:
+        >>> round(kendall(x=np.arange(6.0), y=np.array([0.0, 1, 2, 3, 5, 4])).value, 2)
+        0.87
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     n = len(x)

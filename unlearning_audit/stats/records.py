@@ -17,6 +17,10 @@ def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray,
     ``score`` float [records] and ``heldout`` float [n], larger = more likely a forgotten member. Exact where forgotten
     and held-out records are a fair draw, whatever the scores are. Raises ValueError for scores that are NaN and without
     held-out ones. Source: Vovk, Gammerman and Shafer 2005.
+
+    Examples:
+        >>> conformal(score=np.array([5.0, 0.5]), heldout=np.array([0.0, 1.0, 2.0])).tolist()
+        [0.25, 0.75]
     """
     values, unseen = np.asarray(score, dtype=np.float64), np.sort(np.asarray(heldout, dtype=np.float64))
     if not len(unseen) or np.isnan(values).any() or np.isnan(unseen).any():

@@ -46,6 +46,11 @@ def auc(
     ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is
     DeLong's with the imaginary samples of ``mean_influence``, so a perfect separation keeps an honest width.
     Raises ValueError for NaN scores and when one side is empty or weighs nothing.
+
+    Examples:
+        >>> estimate = auc(score=np.array([3.0, 2.0, 1.0, 0.0]), positive=np.array([True, True, False, False]))
+        >>> estimate.value, round(estimate.low, 2)
+        (1.0, 0.27)
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = placements(score=score, positive=positive, weight=weight)
