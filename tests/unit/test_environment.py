@@ -21,7 +21,8 @@ ENVIRONMENTS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((
 PROVIDERS = metadata.packages_distributions()
 
 #: What a script loads by name.
-LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",), "unlearn": ("models", "methods"),
+LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",),
+          "readings": ("models",), "unlearn": ("models", "methods"),
           "attack": ("attacks",), "metrics": ("metrics",), "selection": ("metrics",)}  # fmt: skip
 
 
@@ -78,7 +79,14 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
 def imports(path: Path) -> set[str]:
     """Names of the modules that a file imports, anywhere in it but for type checkers."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    tree = ast.parse(path.read_bytes())
+    checked = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    skipped = {id(part) for node in checked for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
