@@ -1,0 +1,106 @@
+"""What training one model after the other costs beside a plain loop over tensors, in one run on one core.
+
+    python tests/benchmarks/serial.py [--repeats 7] [--networks perceptron small_cnn resnet20] [--profile]
+
+The plain loop is the one that a careful person writes: batches by indexing tensors that lie in memory, torch's own SGD,
+cross entropy. Both take turns, so that a busy machine slows both; time is the processor's. Prints, for each network,
+milliseconds of a step and the ratio of the plain loop to the bank (above 1: the bank is faster), as the median over
+repeats with the smallest and largest value. ``--profile`` prints instead where the bank's time goes.
+"""
+
+import argparse
+import cProfile
+import pstats
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+
+#: Network → its name among models, its options, the shape of a sample, samples, batch size.
+NETWORKS = {
+    "perceptron": ("mlp", {"hidden": (512, 512)}, (64,), 4096, 64),
+    "small_cnn": ("cnn", {}, (3, 32, 32), 512, 64),
+    "resnet20": ("resnet_cifar", {"depth": 20}, (3, 32, 32), 192, 64),
+}
+
+
+def build_of(name: str, options: dict, shape: tuple[int, ...]):
+    module = registry.load("models", name)
+    return lambda: module.build(module.Options(**options), shape, 10)
+
+
+def plain(build, x: Tensor, y: Tensor, recipe: Recipe) -> None:
+    """Train one model."""
+    torch.manual_seed(0)
+    model = build()
+    model.train()
+    optimiser = torch.optim.SGD(
+        model.parameters(), lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
+    for _ in range(recipe.epochs):
+        for rows in torch.randperm(len(x)).split(recipe.batch_size):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            optimiser.step()
+
+
+def banked(build, x: np.ndarray, y: np.ndarray, recipe: Recipe) -> None:
+    """Train one model in a bank, which is created first."""
+    bank = Bank.create(build, x, y, range(1), recipe=recipe, backend="serial")
+    bank.train(Rows(np.arange(len(x))[None]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    parser.add_argument("--profile", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for network in arguments.networks:
+        name, options, shape, samples, batch = NETWORKS[network]
+        build = build_of(name, options, shape)
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((samples, *shape), dtype=np.float32)
+        y = rng.integers(0, 10, samples)
+        recipe = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=batch, epochs=2)
+
+        ways = {
+            "plain loop": partial(plain, build, torch.from_numpy(x), torch.from_numpy(y), recipe),
+            "bank": partial(banked, build, x, y, recipe),
+        }
+        for way in ways.values():
+            way()
+        if arguments.profile:
+            profile = cProfile.Profile()
+            profile.runcall(ways["bank"])
+            pstats.Stats(profile).sort_stats("tottime").print_stats(28)
+            continue
+        spent: dict[str, list[float]] = {"plain loop": [], "bank": []}
+        for repeat in range(arguments.repeats):
+            for way in list(ways)[:: 1 if repeat % 2 else -1]:
+                start = time.process_time()
+                ways[way]()
+                spent[way].append(time.process_time() - start)
+        steps = recipe.epochs * -(-samples // batch)
+        ratio = np.array(spent["plain loop"]) / np.array(spent["bank"])
+        print(
+            f"{network:11}"
+            + "".join(f"  {way} {1e3 * np.median(seconds) / steps:7.2f} ms a step" for way, seconds in spent.items())
+            + f"  plain/bank {np.median(ratio):.2f} [{ratio.min():.2f}, {ratio.max():.2f}]",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
