@@ -55,6 +55,30 @@ def test_a_fair_draw_is_called_a_tail_as_rarely_as_promised(pairs, models, k):
     assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
+@pytest.mark.parametrize(("heldout", "share"), [(10, 0.05), (40, 0.03), (99, 0.02), (30, 0.1)])
+def test_what_a_fair_draw_varies_by_is_known(heldout, share):
+    """In closed form, against a simulation of two samples beside so many held-out ones."""
+    rng, draws = np.random.default_rng(heldout), 40_000
+    above = np.array([
+        tail._above(row[:2], np.sort(row[2:]), share * (heldout + 1), 1) for row in rng.random((draws, heldout + 2))
+    ])  # fmt: skip
+    variance, shared = tail.by_chance(heldout=heldout, share=share)
+    for products, expected in ((above**2, variance + share**2), (above.prod(axis=1), shared + share**2)):
+        each = products.reshape(draws, -1).mean(axis=1)
+        assert abs(each.mean() - expected) < 4 * each.std() / np.sqrt(draws)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "models", "k", "remembered"), [(4, 1, 10, 0), (4, 3, 80, 0), (6, 3, 300, 0), (2, 3, 200, 0.03)]
+)
+def test_the_error_is_neither_twice_nor_half_of_what_it_should_be(pairs, models, k, remembered):
+    """A sample that is forgotten in one split is held out in the other, so that much cancels."""
+    rng = np.random.default_rng([pairs, models, k])
+    found = [read(rng, pairs=pairs, models=models, k=k, remembered=remembered) for _ in range(200)]
+    ratio = np.mean([one.errors[0] for one in found]) / np.std([one.value[0] for one in found])
+    assert 0.85 < ratio < 1.8
+
+
 def test_three_per_cent_of_samples_that_are_remembered_are_found():
     rng = np.random.default_rng(3)
     found = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]

@@ -28,25 +28,58 @@ def advantage(
     elsewhere). Of n held-out scores the i-th largest is exceeded by an exchangeable one with probability i/(n + 1), so
     between the two nearest to i = ``share``·(n + 1), the largest and infinity included, is interpolated. A score that
     equals e held-out ones stands at each of the e + 1 places among them with the same probability. So the mean is
-    exactly 0 where sides are a fair draw, however few held-out samples and different scores there are. The variance
-    that the threshold adds is that of a share of n samples, as an imaginary sample. Raises ValueError for scores that
-    are NaN on either side.
+    exactly 0 where sides are a fair draw, however few held-out samples and different scores there are.
+
+    A forgotten sample moves it by what it adds to the share above; a held-out one by what it adds to that of its
+    side, times the slope of the ROC curve there, at least 1, which is that of a fair draw. So a sample that is
+    forgotten in one split and held out in the other moves both against each other. Where a side shows less variance
+    than it has where sides are a fair draw (`by_chance`), an imaginary sample has the rest: none or one of few samples
+    above the threshold says little of how many there might have been. Raises ValueError for scores that are NaN on
+    either side.
     """
     score = np.asarray(score, dtype=np.float64)
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
         raise ValueError("scores of forgotten or held-out samples are NaN")
-    above, spread = np.zeros(score.shape), np.empty((len(score), 1))
-    for model, (values, side) in enumerate(zip(score, heldout > 0, strict=True)):
+    value, influence, imagined = np.empty(len(score)), np.zeros(score.shape), np.empty((len(score), 2))
+    for model, (values, weight, side) in enumerate(zip(score, forget, heldout > 0, strict=True)):
         count = int(side.sum())
-        rank = share * (count + 1)
-        order = np.sort(values[side])
-        left, right = (np.searchsorted(order, values, side=end) for end in ("left", "right"))
-        higher, equal = count - right, right - left
-        low = int(rank)
-        part = rank - low
-        exceeded = [np.clip((place - higher) / (equal + 1), 0.0, 1.0) for place in (low, low + 1)]
-        above[model] = (1 - part) * exceeded[0] + part * exceeded[1]
-        spread[model] = np.sqrt(share * (1 - share) / count)
-    share_above = crossed.per_model(value=above, weight=forget)
-    imagined = np.concatenate([share_above.imagined, spread], axis=1)
-    return crossed.PerModel(share_above.value - share, share_above.influence, imagined)
+        ordered = np.sort(values[side])
+        weight = weight / weight.sum()
+        above = _above(values, ordered, share * (count + 1), 1)
+        value[model] = weight @ above - share
+        spread = np.sqrt(share * (1 - share) / count)
+        limits = max(share - spread, 0.0), min(share + spread, 1.0)
+        low, high = (weight @ _above(values, ordered, limit * (count + 1), 1) for limit in limits)
+        slope = max((high - low) / (limits[1] - limits[0]), 1.0)
+        held = np.where(side, _above(values, ordered, share * count, 0) - share, 0.0) / count
+        moved = weight * (above - weight @ above)
+        influence[model] = moved - slope * held
+        variance, shared = by_chance(heldout=count, share=share)
+        floors = (variance - shared) * (weight @ weight), shared
+        lacking = [max(floor - part @ part, 0.0) for floor, part in zip(floors, (moved, held), strict=True)]
+        imagined[model] = np.sqrt(lacking) * (1.0, slope)
+    return crossed.PerModel(value, influence, imagined)
+
+
+def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
+    """Variance of what a forgotten sample adds to the share above, and covariance of two, where sides are a fair draw.
+
+    Of n = ``heldout`` scores, the i-th largest is exceeded by one other with probability i/(n + 1) and by two with
+    i·(i + 1)/((n + 1)·(n + 2)); one exceeds it and the other the next with i·(i + 2)/((n + 1)·(n + 2)).
+    """
+    rank = share * (heldout + 1)
+    low = int(rank)
+    part = rank - low
+    both = (1 - part) ** 2 * low * (low + 1) + 2 * part * (1 - part) * low * (low + 2) + part**2 * (low + 1) * (low + 2)
+    square = (low + part**2) / (heldout + 1)
+    return square - share**2, both / ((heldout + 1) * (heldout + 2)) - share**2
+
+
+def _above(values: np.ndarray, ordered: np.ndarray, rank: float, more: int) -> np.ndarray:
+    """How likely each of ``values`` is among the ``rank`` (a number, rounded at random) largest of the ``ordered``
+    scores and, for ``more`` = 1, itself beside them; 0: it is one of them."""
+    left, right = (np.searchsorted(ordered, values, side=end) for end in ("left", "right"))
+    higher, equal = len(ordered) - right, right - left
+    low = int(rank)
+    exceeded = [np.clip((place - higher) / np.maximum(equal + more, 1), 0.0, 1.0) for place in (low, low + 1)]
+    return (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]
