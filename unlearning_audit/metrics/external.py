@@ -212,7 +212,7 @@ def _phi(case: ExternalCase, options: Options) -> list[Row]:
     n = len(rules.columns)
     phi = case.answers(case.unlearned_files).phi(case.labels[..., rules.columns], rows=rules.columns)
     part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
-    reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
+    reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules), unit=rules.block)
     (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
     table = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]

@@ -261,7 +261,7 @@ def evaluate(
     names = ["/".join(key) for key in keys]
     decisions = [decision for _, decision in scores.values()]
     advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
-    readings = {None: (crossed.read(advantages, share=_game.share(rules)), len(rules.columns))}
+    readings = {None: (crossed.read(advantages, share=_game.share(rules), unit=rules.block), len(rules.columns))}
     for pair in np.unique(rules.block):
         readings[int(pair)] = (
             crossed.read(advantages, share=_game.share(rules, pair)),
@@ -299,7 +299,8 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
     def read(part: crossed.PerModel, pair: int | None = None) -> stats.Estimate:
         reduced = crossed.combine([part], split=rules.split)
         count = n if pair is None else _game.samples(rules, pair)
-        return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair)), n=count)[0]
+        unit = rules.block if pair is None else None
+        return crossed.estimates(crossed.read(reduced, share=_game.share(rules, pair), unit=unit), n=count)[0]
 
     part = separation.auc(**sides)
     rows = [row(attack=name, metric="auc", estimate=read(part))]
@@ -319,7 +320,7 @@ def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
     if isinstance(rate, str):
         return stats.empty(n=n, note=rate)
     reduced = crossed.combine([rate.part], split=rules.split)
-    return rate.estimate(crossed.estimates(crossed.read(reduced, share=_game.share(rules)), n=n)[0])
+    return rate.estimate(crossed.estimates(crossed.read(reduced, share=_game.share(rules), unit=rules.block), n=n)[0])
 
 
 def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

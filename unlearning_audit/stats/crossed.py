@@ -57,7 +57,8 @@ class Reading:
     """Estimates ``value`` [statistics] with what their joint interval needs.
 
     ``influence`` [statistics, samples + imaginary samples]; ``models`` [statistics, statistics] covariance from
-    the choice of models; ``raw`` the same before the noise of samples was taken out; ``dof_models`` of both.
+    the choice of models; ``raw`` the same before the noise of samples was taken out; ``dof_models`` of both. ``units``:
+    what pairs of splits show, if they are several, as they may differ by more than their samples and models.
     """
 
     value: Float[np.ndarray, "statistics"]
@@ -65,11 +66,14 @@ class Reading:
     models: Float[np.ndarray, "statistics statistics"]
     raw: Float[np.ndarray, "statistics statistics"]
     dof_models: int
+    units: Units | None = None
 
     def only(self, numbers: list[int]) -> Reading:
         """The reading of some of the statistics, in the order given."""
         pick = np.ix_(numbers, numbers)
-        return Reading(self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick], self.dof_models)
+        units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
+        parts = self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick]
+        return Reading(*parts, self.dof_models, units)
 
     @property
     def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
@@ -85,6 +89,16 @@ class Reading:
             doubt = doubt + np.diag(self.raw) ** 2 / self.dof_models
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(doubt > 0, np.diag(self.covariance) ** 2 / doubt, np.inf)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Variance of means over units: ``between`` [statistics], if the units were all that varies, with ``dof``;
+    ``shared`` [statistics], what samples add to it because units have them in common."""
+
+    between: Float[np.ndarray, "statistics"]
+    shared: Float[np.ndarray, "statistics"]
+    dof: int
 
 
 def per_model(*, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]) -> PerModel:
@@ -129,10 +143,13 @@ def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"])
     )
 
 
-def read(crossed: Crossed, *, share: Float[np.ndarray, "splits"]) -> Reading:
+def read(
+    crossed: Crossed, *, share: Float[np.ndarray, "splits"], unit: Int[np.ndarray, "splits"] | None = None
+) -> Reading:
     """The statistics' means over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
 
-    What an imaginary sample moves averages out over models and splits as far as what the real ones move does.
+    ``unit`` int [splits]: the pair that each belongs to, where the interval is to hold for other pairs too. What an
+    imaginary sample moves averages out over models and splits as far as what the real ones move does.
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
@@ -147,7 +164,26 @@ def read(crossed: Crossed, *, share: Float[np.ndarray, "splits"]) -> Reading:
         raw * root[:, None] * root,
         raw,
         crossed.dof,
+        None if unit is None else _units(crossed, share, unit),
     )
+
+
+def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
+    """What units show of the variance of their mean; None for a single one."""
+    _, number = np.unique(unit, return_inverse=True)
+    join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])
+    join = join[join.any(axis=1)]
+    count = len(join)
+    if count < 2:
+        return None
+    join = join / join.sum(axis=1, keepdims=True)
+    value = crossed.value @ join.T
+    influence = np.einsum("us,asn->aun", join, crossed.influence)
+    off = value - value.mean(axis=1, keepdims=True)
+    # over two different units, what one sample does to both
+    together = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
+    scale = count * (count - 1)
+    return Units((off**2).sum(axis=1) / scale, np.maximum(together, 0.0) / scale, count - 1)
 
 
 def averaged(
@@ -170,8 +206,18 @@ def averaged(
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
     """Half-width of the interval of each statistic by itself, float64 [statistics]."""
-    critical = stats.t_quantile(p=(1 + level) / 2, dof=reading.dof)
-    return critical * np.sqrt(np.diag(reading.covariance))
+    return _widths(reading, (1 + level) / 2)
+
+
+def _widths(reading: Reading, p: float) -> np.ndarray:
+    """Half-widths that are missed with probability 1 − ``p`` on either side. With units it is that of a sum of squared
+    half-widths, which holds its level for every ratio of the variances (Banerjee 1960), if it is the larger one."""
+    square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
+    if reading.units is not None:
+        of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
+        of_units = stats.t_quantile(p=p, dof=reading.units.dof) ** 2
+        square = np.maximum(square, of_samples * reading.units.shared + of_units * reading.units.between)
+    return np.sqrt(square)
 
 
 def joint_half_widths(
@@ -189,7 +235,7 @@ def joint_half_widths(
     root = (vectors * np.sqrt(np.maximum(roots, 0))) @ vectors.T
     deviation = np.abs(rng.standard_normal((draws, len(error))) @ root).max(axis=1)
     critical = max(np.quantile(deviation, level), stats.normal_quantile((1 + level) / 2))
-    return stats.t_quantile(p=stats.normal_probability(critical), dof=reading.dof) * error
+    return _widths(reading, float(stats.normal_probability(critical)))
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:

@@ -1,0 +1,63 @@
+"""Intervals of Q, advantages and AUC hold for other pairs too, where the leak differs from pair to pair."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from unlearning_audit.metrics import swap
+from unlearning_audit.stats import crossed
+
+from swap_games import layout
+
+K, LEAK, SPREAD = 60, 1.0, 0.2
+KEY = ("mine", "trained")
+
+
+def audit(rng, pairs):
+    """The rows of one attack on pairs whose forgotten samples are more familiar by N(LEAK, SPREAD²)."""
+    made = layout(rng, samples=400, pairs=pairs, k=K, models=2)
+    leak = (LEAK + SPREAD * rng.standard_normal(pairs))[made["block"]]
+    score = rng.standard_normal(made["forget"].shape) + leak[:, None] * made["forget"]
+    rows = swap.evaluate(
+        scores={KEY: (score, score > LEAK / 2)},
+        **made,
+        weight=None,
+        sets={"extended": [KEY]},
+        rng=rng,
+        fprs=(0.1,),
+        draws=200,
+    )
+    return {row.metric: row for row in rows if row.pair is None}
+
+
+@pytest.fixture(scope="module")
+def truth():
+    leak = LEAK + SPREAD * np.random.default_rng(0).standard_normal(400_000)
+    advantage = float(np.mean(ndtr(leak - LEAK / 2) - ndtr(-LEAK / 2)))
+    return {"auc": float(ndtr(leak / np.sqrt(2)).mean()), "advantage": advantage, "q": 1 - advantage}
+
+
+@pytest.mark.parametrize("pairs", [2, 4, 8])
+def test_intervals_cover_what_other_pairs_would_show(truth, pairs):
+    rng, audits = np.random.default_rng(pairs), 150
+    hits = dict.fromkeys(truth, 0)
+    for _ in range(audits):
+        rows = audit(rng, pairs)
+        for name, value in truth.items():
+            hits[name] += rows[name].ci_low <= value <= rows[name].ci_high
+    least = 0.93 - 2.6 * np.sqrt(0.93 * 0.07 / audits)
+    assert {name: count / audits >= least for name, count in hits.items()} == dict.fromkeys(truth, True)
+
+
+def test_units_by_hand():
+    """Two pairs of one split with values 1 and 3: variance of the mean 1, of which samples that both have show 0."""
+    influence = np.array([[1.0, 0.0], [0.0, 1.0]])
+    part = crossed.PerModel(np.array([1.0, 3.0]), influence, np.zeros((2, 1)))
+    reduced = crossed.combine([part], split=np.arange(2))
+    reading = crossed.read(reduced, share=np.full(2, 0.5), unit=np.array([4, 9]))
+    assert (reading.units.between, reading.units.shared, reading.units.dof) == ([1.0], [0.0], 1)
+    assert crossed.half_widths(reading)[0] >= 12.706
+    assert crossed.read(reduced, share=np.full(2, 0.5)).units is None
+    assert crossed.read(reduced, share=np.full(2, 0.5), unit=np.array([4, 4])).units is None
+    same = crossed.PerModel(np.array([1.0, 3.0]), np.ones((2, 2)), np.zeros((2, 1)))
+    shared = crossed.read(crossed.combine([same], split=np.arange(2)), share=np.full(2, 0.5), unit=np.arange(2)).units
+    np.testing.assert_allclose(shared.shared, 2.0)  # Σ over both pairs of one sample with another: 2·2 / 2
