@@ -420,7 +420,7 @@ def test_auc_and_formulas_against_libraries():
     rng = np.random.default_rng(10)
     member, other = rng.integers(0, 5, 30).astype(float), rng.integers(0, 4, 50).astype(float)
     true = roc_auc_score([1] * 30 + [0] * 50, [*member, *other])
-    assert _recompute.auc(member=member, other=other) == pytest.approx(true, abs=1e-12)
+    assert _recompute.auc(member=member, nonmember=other) == pytest.approx(true, abs=1e-12)
     assert _recompute.privacy_leakage(0.7, 0.7) == 0
     assert _recompute.harmonic([1.0, 0.0]) == 0
 

@@ -105,11 +105,11 @@ def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
     if in_library(module.__file__):
         return module.load(options, root)
     with guard(module.__file__):
-        found = module.load(options, root)
-    if not isinstance(found, Source):
-        wanted = "load must return a Source of unlearning_audit.data"
-        raise PluginError(f"{readable(module.__file__)}: {wanted}, it returned {type_of(found)}")
-    return found
+        source = module.load(options, root)
+    if not isinstance(source, Source):
+        expected = "load must return a Source of unlearning_audit.data"
+        raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(source)}")
+    return source
 
 
 def read_source(settings: dict, place: dict, root: Path) -> Source:
@@ -153,13 +153,13 @@ def prepare(
     n, part = len(source.x), source.part.copy()
     test = part == 1
     if test_size is not None:
-        own, candidates = test.any(), test if test.any() else part < 2
+        official_test, candidates = test.any(), test if test.any() else part < 2
         samples = int(candidates.sum())
         count = _choices.count("test_size", test_size, samples)
-        if count == samples and not own:
+        if count == samples and not official_test:
             raise ValueError(f"test_size: {test_size} leaves no training sample of {samples}; make it smaller")
         test = _choices.first_in_order(candidates, generator(seed, "test_size").permutation(n), count)
-        if not own:
+        if not official_test:
             part[test] = 1
     train = part == 0
     if per_class is not None:
@@ -169,12 +169,12 @@ def prepare(
         train = _choices.first_in_order(train, generator(seed, "size").permutation(n), count)
     rng = generator(label_noise_seed, "label_noise")
     y = _choices.randomise(source.y, train, source.classes, label_noise, label_noise_kind, rng)
-    kept = train | test
+    mask = train | test
     parent = source.parent
     if parent is not None:
-        kept |= (part == 2) & kept[parent]
-        parent = np.where(parent >= 0, np.cumsum(kept)[parent] - 1, -1)[kept]
-    index = np.flatnonzero(kept)
+        mask |= (part == 2) & mask[parent]
+        parent = np.where(parent >= 0, np.cumsum(mask)[parent] - 1, -1)[mask]
+    index = np.flatnonzero(mask)
     x = source.x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
@@ -193,10 +193,10 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
     Each group is int64 row numbers in ascending order; groups are ordered by their first row.
     """
     rows = np.ascontiguousarray(x + 0 if x.dtype.kind == "f" else x).reshape(len(x), -1)  # −0 + 0 is 0
-    seen: dict[bytes, list[int]] = {}
+    rows_of_digest: dict[bytes, list[int]] = {}
     for i, row in enumerate(rows):
-        seen.setdefault(hashlib.blake2b(row, digest_size=16).digest(), []).append(i)
-    return [np.array(group, dtype=np.int64) for group in seen.values() if len(group) > 1]
+        rows_of_digest.setdefault(hashlib.blake2b(row, digest_size=16).digest(), []).append(i)
+    return [np.array(group, dtype=np.int64) for group in rows_of_digest.values() if len(group) > 1]
 
 
 def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
@@ -213,6 +213,6 @@ def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -
     """
     count = 0
     for group in groups:
-        others = among[:, group].sum(1, keepdims=True) - among[:, group]
-        count += int((of[:, group] & (others > 0)).sum())
+        elsewhere = among[:, group].sum(1, keepdims=True) - among[:, group]
+        count += int((of[:, group] & (elsewhere > 0)).sum())
     return count

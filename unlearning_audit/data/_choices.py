@@ -40,11 +40,11 @@ def randomise(
         raise ValueError(f"label_noise_kind: {kind!r} must be 'any' or 'other'")
     order = rng.permutation(len(y))
     if kind == "any":
-        drawn = rng.integers(classes, size=len(y))
+        labels = rng.integers(classes, size=len(y))
     else:
-        drawn = (y + rng.integers(1, classes, size=len(y))) % classes
+        labels = (y + rng.integers(1, classes, size=len(y))) % classes
     hit = first_in_order(members, order, int(share * members.sum() + 0.5))
-    return np.where(hit, drawn, y)
+    return np.where(hit, labels, y)
 
 
 def luma(x: np.ndarray, *, interleaved: bool) -> np.ndarray:

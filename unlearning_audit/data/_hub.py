@@ -10,13 +10,13 @@ def rows(
     """The rows of one split, streamed: of the folder ``root / repository`` that ``save_to_disk`` wrote (of the folder
     ``subset`` in it, if there is one), or of the hub's data set of that name. Raises ValueError that names the data
     set, its splits or its columns."""
-    found = opened(root, repository, subset, revision, split)
-    missing = [name for name in columns or [] if name not in (found.column_names or [])]
+    dataset = opened(root, repository, subset, revision, split)
+    missing = [name for name in columns or [] if name not in (dataset.column_names or [])]
     if missing:
-        have = ", ".join(found.column_names or ["unknown ones"])
+        have = ", ".join(dataset.column_names or ["unknown ones"])
         raise ValueError(f"{repository}: there is no column {missing[0]!r}; it has {have}")
     try:
-        yield from found
+        yield from dataset
     except Exception as error:  # of the library, the network and the disk
         raise ValueError(f"{repository}: split {split!r} cannot be read ({error})") from error
 

@@ -22,7 +22,7 @@ def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
             if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
             image = image.convert("L" if grey else "RGB")
-            found = np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
+            array = np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{file} cannot be read as an 8-bit image ({error}); convert or remove it") from error
-    return np.atleast_3d(found).transpose(2, 0, 1)
+    return np.atleast_3d(array).transpose(2, 0, 1)

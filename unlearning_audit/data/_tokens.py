@@ -61,7 +61,7 @@ def content(*names: str | None) -> list[Path]:
 def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
     """Token ids of each text, int32 [tokens]; nothing is added before or after."""
     batch = tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return [np.array(one.ids, np.int32) for one in batch]
+    return [np.array(encoding.ids, np.int32) for encoding in batch]
 
 
 def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None) -> np.ndarray:
@@ -120,6 +120,6 @@ def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
     return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
 
 
-def compressed(written: Iterable[str]) -> np.ndarray:
+def compressed(texts: Iterable[str]) -> np.ndarray:
     """Bytes of each text after zlib, int64 [texts]: how much there is to know of it before any model."""
-    return np.array([len(zlib.compress(text.encode())) for text in written], np.int64)
+    return np.array([len(zlib.compress(text.encode())) for text in texts], np.int64)

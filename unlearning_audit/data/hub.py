@@ -72,10 +72,10 @@ def load(options: Options, root: Path) -> Source:
         tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:
         tokenizer = _tokens.trained(parts[1][0], options.vocabulary)
-    written = [text for texts, _ in parts for text in texts]
-    x = _tokens.padded(_tokens.encoded(tokenizer, written), options.length)
+    corpus = [text for texts, _ in parts for text in texts]
+    x = _tokens.padded(_tokens.encoded(tokenizer, corpus), options.length)
     return Source(
-        x, y, part, len(classes), compressed=_tokens.compressed(written),
+        x, y, part, len(classes), compressed=_tokens.compressed(corpus),
         tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
     )  # fmt: skip
 
@@ -91,36 +91,38 @@ def as_it_is(options: Options, root: Path) -> Options:
     kinds = {name: type(kind).__name__ for name, kind in (opened.features or {}).items()}
     texts = [name for name, kind in (opened.features or {}).items() if getattr(kind, "dtype", "") in TEXT]
 
-    def only(what: str, names: list[str]) -> str:
+    def only(role: str, names: list[str]) -> str:
         if len(names) != 1:
             could = ", ".join(names or kinds) or "any, as their types are not declared"
-            raise ValueError(f"{options.repository}: the column with {what} could be {could}; name it")
+            raise ValueError(f"{options.repository}: the column with {role} could be {could}; name it")
         return names[0]
 
     classes = [name for name, kind in kinds.items() if kind == "ClassLabel"]
     label = options.label or only("labels", classes or [name for name in kinds or ["label"] if name == "label"])
-    found = {"label": label}
+    fields = {"label": label}
     if not (options.image or options.text):
         images = [name for name, kind in kinds.items() if kind == "Image"]
-        what = ("image", "images", images) if images else ("text", "texts", [name for name in texts if name != label])
-        found[what[0]] = only(*what[1:])
-    return Options(**{**options.model_dump(), **found})
+        content = (
+            ("image", "images", images) if images else ("text", "texts", [name for name in texts if name != label])
+        )
+        fields[content[0]] = only(*content[1:])
+    return Options(**{**options.model_dump(), **fields})
 
 
 def read(options: Options, root: Path, split: str) -> tuple[list, list]:
     """What models read and the label of each row of a split; images as uint8 [channels, image_size, image_size]."""
     column = options.image or options.text
     values, labels = [], []
-    found = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, options.label])
-    for number, one in enumerate(found):
+    rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, options.label])
+    for number, row in enumerate(rows):
         if number == options.most:
             break
         where = f"{options.repository}: row {number + 1} of {split}"
-        label = one[options.label]
+        label = row[options.label]
         if not isinstance(label, (int, str)) or (isinstance(label, int) and label < 0):
             raise ValueError(f"{where}: {options.label} is {label!r}, not a label; choose another split or column")
         labels.append(label)
-        values.append(pixels(one[column], options, where) if options.image else text(one[column], column, where))
+        values.append(pixels(row[column], options, where) if options.image else text(row[column], column, where))
     if len(labels) < 2 or len({type(label) for label in labels}) > 1:
         raise ValueError(f"{options.repository}: split {split!r} needs two rows and labels of one kind")
     return values, labels

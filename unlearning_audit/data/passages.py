@@ -73,8 +73,8 @@ def content(options: Options) -> list[Path]:
     """Files that a result depends on beside the options: the corpus, if it is Python's own, and the tokenizer."""
     from importlib.util import find_spec
 
-    own = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
-    return [*own, *_tokens.content(options.repository, options.tokenizer)]
+    paths = [Path(find_spec("pydoc_data.topics").origin)] if options.corpus == "python_reference" else []
+    return [*paths, *_tokens.content(options.repository, options.tokenizer)]
 
 
 def load(options: Options, root: Path) -> Source:
@@ -91,24 +91,24 @@ def load(options: Options, root: Path) -> Source:
     def passages(texts: list[str]) -> np.ndarray:
         return _tokens.windows(_tokens.encoded(tokenizer, texts), options.length, options.shortest)
 
-    own, tested = np.unique(passages(private), axis=0), np.unique(passages(test), axis=0)
-    if len(own) < 2:
-        raise ValueError(f"length: {options.length} tokens leave {len(own)} passages; make it smaller or add text")
-    own = own[generator("passages", options.draw).permutation(len(own))]
-    x = np.concatenate([own, tested])
+    train, tested = np.unique(passages(private), axis=0), np.unique(passages(test), axis=0)
+    if len(train) < 2:
+        raise ValueError(f"length: {options.length} tokens leave {len(train)} passages; make it smaller or add text")
+    train = train[generator("passages", options.draw).permutation(len(train))]
+    x = np.concatenate([train, tested])
     if options.scored is not None:
         x = _tokens.last_scored(x, options.scored)
     if not _tokens.scored(x).any(1).all():
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
-    part, told, of = np.repeat(np.uint8([0, 1]), [len(own), len(tested)]), passages(public), {}
+    part, meta, of = np.repeat(np.uint8([0, 1]), [len(train), len(tested)]), passages(public), {}
     if options.neighbours:
         parent = np.repeat(np.arange(len(x)), options.neighbours)
-        views = _tokens.neighbours(x[parent], told[told >= 0], options.changed, generator("neighbours", options.draw))
+        views = _tokens.neighbours(x[parent], meta[meta >= 0], options.changed, generator("neighbours", options.draw))
         of["parent"] = np.concatenate([np.full(len(x), -1), parent])
         of["view"] = np.repeat(np.uint8([0, VIEWS["neighbour"]]), [len(x), len(views)])
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
     return Source(
-        x, np.zeros(len(x), np.int64), part, classes=2, public=told,
+        x, np.zeros(len(x), np.int64), part, classes=2, public=meta,
         compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
         tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8), **of,
     )  # fmt: skip
@@ -123,8 +123,8 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
     if options.corpus == "folder":
         return folder(root / options.path), []
     if options.corpus == "hub":
-        found = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
-        texts = [one[options.text] for one in found]
+        rows = _hub.rows(root, options.repository, options.subset, options.revision, options.split, [options.text])
+        texts = [row[options.text] for row in rows]
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")
         return [text for text in texts if text.strip()], []
@@ -158,41 +158,41 @@ def fetch(repository: str, name: str | None, files: list[Path]) -> None:
     folder = files[0].parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as kept:
-            found = load_dataset(repository, name, cache_dir=kept)
+        with tempfile.TemporaryDirectory(dir=folder) as cache:
+            dataset = load_dataset(repository, name, cache_dir=cache)
             for part, file in zip(("train", "test"), files, strict=True):
-                file.write_text("".join(found[part]["text"]), encoding="utf-8")
+                file.write_text("".join(dataset[part]["text"]), encoding="utf-8")
     except Exception as error:  # of the library, the network and the disk
         raise ValueError(f"{repository} {name or ''} could not be fetched ({error}); put it into {folder}") from error
 
 
 def articles(text: str) -> list[str]:
     """WikiText, cut before each line that is a title of the first rank, `` = Title = ``."""
-    found: list[list[str]] = [[]]
+    lines_of_articles: list[list[str]] = [[]]
     for line in text.splitlines(keepends=True):
         title = line.strip()
         if title.startswith("= ") and title.endswith(" =") and not title.startswith("= ="):
-            found.append([])
-        found[-1].append(line)
-    return ["".join(lines) for lines in found if "".join(lines).strip()]
+            lines_of_articles.append([])
+        lines_of_articles[-1].append(line)
+    return ["".join(lines) for lines in lines_of_articles if "".join(lines).strip()]
 
 
 def without_repeats(parts: list[list[str]]) -> list[list[str]]:
     """The same documents, each paragraph (text between empty lines) kept where it occurs first only."""
-    known: set[str] = set()
-    kept: list[list[str]] = []
+    hashes: set[str] = set()
+    unique: list[list[str]] = []
     for documents in parts:
-        kept.append([])
+        unique.append([])
         for text in documents:
             fresh = []
             for paragraph in re.split(r"\n[ \t]*\n", text):
                 key = " ".join(paragraph.split())
-                if key and key not in known:
-                    known.add(key)
+                if key and key not in hashes:
+                    hashes.add(key)
                     fresh.append(paragraph)
             if fresh:
-                kept[-1].append("\n\n".join(fresh))
-    return kept
+                unique[-1].append("\n\n".join(fresh))
+    return unique
 
 
 def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]]:
@@ -213,7 +213,7 @@ def _text(file: Path) -> str:
 
 
 def _lines(file: Path) -> list[str]:
-    found = []
+    numbered = []
     for number, line in enumerate(_text(file).splitlines(), 1):
         if line.strip():
             try:
@@ -222,5 +222,5 @@ def _lines(file: Path) -> list[str]:
                 raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
             if not isinstance(value, dict) or not isinstance(value.get("text"), str):
                 raise ValueError(f'{file}: line {number} has no field "text" that holds text')
-            found.append(value["text"])
-    return found
+            numbered.append(value["text"])
+    return numbered

@@ -83,38 +83,38 @@ def load(options: Options, root: Path) -> Source:
     """int32 [rows, length], all of label 0: rows to train on, the test part, then views. Raises ValueError that names
     the file and the row."""
     train, *tests = (list(part) for part in rows(options, Path(root)))
-    test = [one for some in tests for one in some]
+    test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
     public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
     if options.tokenizer:
         tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:
-        tokenizer = _tokens.trained([asked(options, one) + one[options.answer] for one in public], options.vocabulary)
-    own = [*private, *test]
+        tokenizer = _tokens.trained([prompt(options, row) + row[options.answer] for row in public], options.vocabulary)
+    records = [*private, *test]
     if len(private) < 2:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
-    x = [encoded(tokenizer, options, one, one[options.answer]) for one in own]
-    parent, view = [-1] * len(own), [0] * len(own)
+    x = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
+    parent, view = [-1] * len(records), [0] * len(records)
     sayings = refused(options, Path(root))
-    refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(own))
-    for number, one in enumerate(own):
-        said = {"paraphrase": texts(one, options.paraphrase), "perturbed": texts(one, options.perturbed)}
-        said["refusal"] = [sayings[refusals[number]]] if sayings else []
-        for kind, answers in said.items():
+    refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(records))
+    for number, row in enumerate(records):
+        variants = {"paraphrase": texts(row, options.paraphrase), "perturbed": texts(row, options.perturbed)}
+        variants["refusal"] = [sayings[refusals[number]]] if sayings else []
+        for kind, answers in variants.items():
             for answer in answers:
-                x.append(encoded(tokenizer, options, one, answer))
+                x.append(encoded(tokenizer, options, row, answer))
                 parent.append(number)
                 view.append(VIEWS[kind])
     x = np.stack(x)
-    part = np.repeat(np.uint8([0, 1, 2]), [len(private), len(test), len(x) - len(own)])
-    known = [encoded(tokenizer, options, one, one[options.answer]) for one in public]
+    part = np.repeat(np.uint8([0, 1, 2]), [len(private), len(test), len(x) - len(records)])
+    public_tokens = [encoded(tokenizer, options, row, row[options.answer]) for row in public]
     return Source(
-        x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(known) if known else None,
+        x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(public_tokens) if public_tokens else None,
         compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
         tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
         parent=np.array(parent), view=np.array(view, np.uint8),
-        group=grouped(len(private), [len(some) for some in tests], len(x)) if options.tests else None,
+        group=grouped(len(private), [len(rows_of_test) for rows_of_test in tests], len(x)) if options.tests else None,
     )  # fmt: skip
 
 
@@ -130,21 +130,21 @@ def refused(options: Options, root: Path) -> tuple[str, ...]:
         return REFUSALS if options.refusals else ()
     file = root / options.refusals
     try:
-        found = tuple(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())))
+        lines = tuple(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"refusals: {file} cannot be read as UTF-8 text ({error})") from error
-    if not found:
+    if not lines:
         raise ValueError(f"refusals: {file} holds no line of text")
-    return found
+    return lines
 
 
 def rows(options: Options, root: Path) -> list[Iterator[dict]]:
     """Rows of the training part, then of each set of the test part."""
     if options.repository is not None:
-        own = [(options.subset, split) for split in (options.train, options.test) if split]
+        parts = [(options.subset, split) for split in (options.train, options.test) if split]
         return [
             checked(options, _hub.rows(root, options.repository, subset, options.revision, split), options.repository)
-            for subset, split in (*own, *((one, "train") for one in options.tests))
+            for subset, split in (*parts, *((subset_of_test, "train") for subset_of_test in options.tests))
         ]
     path = root / options.path
     if options.tests and not path.is_dir():
@@ -160,52 +160,53 @@ def read(file: Path) -> list[dict]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
-    found = []
+    records = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                found.append(json.loads(line))
+                records.append(json.loads(line))
             except ValueError as error:
                 raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
-    return found
+    return records
 
 
-def checked(options: Options, found: Iterator, place: str) -> Iterator[dict]:
+def checked(options: Options, records: Iterator, place: str) -> Iterator[dict]:
     """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
-    for number, told in enumerate(found, 1):
-        one = told if options.choices is None else chosen(options, told, f"{place}: row {number}")
+    for number, record in enumerate(records, 1):
+        row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
         for column in (options.question, options.answer):
-            if not isinstance(one, dict) or not isinstance(one.get(column), str) or not one[column].strip():
+            if not isinstance(row, dict) or not isinstance(row.get(column), str) or not row[column].strip():
                 raise ValueError(f"{place}: row {number} has no text in the column {column!r}")
-        yield one
+        yield row
 
 
-def chosen(options: Options, one: dict, place: str) -> dict:
+def with_answer(options: Options, row: dict, place: str) -> dict:
     """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
-    told, right = (one.get(name) if isinstance(one, dict) else None for name in (options.choices, options.answer))
-    if not isinstance(told, list) or len(told) < 2 or not all(isinstance(text, str) and text.strip() for text in told):
+    choices, right = (row.get(name) if isinstance(row, dict) else None for name in (options.choices, options.answer))
+    texts = choices if isinstance(choices, list) else []
+    if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
         raise ValueError(f"{place} has no list of two texts or more in the column {options.choices!r}")
-    if type(right) is not int or not 0 <= right < len(told):
-        raise ValueError(f"{place}: the column {options.answer!r} must be a number from 0 to {len(told) - 1}")
-    wrong = [text for number, text in enumerate(told) if number != right]
-    return {**one, options.answer: told[right], options.perturbed: wrong}
+    if type(right) is not int or not 0 <= right < len(texts):
+        raise ValueError(f"{place}: the column {options.answer!r} must be a number from 0 to {len(texts) - 1}")
+    wrong = [text for number, text in enumerate(texts) if number != right]
+    return {**row, options.answer: texts[right], options.perturbed: wrong}
 
 
-def texts(one: dict, column: str) -> list[str]:
+def texts(row: dict, column: str) -> list[str]:
     """What a column holds, as a list: a text, several, or nothing."""
-    value = one.get(column) or []
+    value = row.get(column) or []
     return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
 
 
-def asked(options: Options, one: dict) -> str:
+def prompt(options: Options, row: dict) -> str:
     """What stands before the answer."""
-    return options.template.replace("{question}", one[options.question])
+    return options.template.replace("{question}", row[options.question])
 
 
-def encoded(tokenizer: "Tokenizer", options: Options, one: dict, answer: str) -> np.ndarray:
+def encoded(tokenizer: "Tokenizer", options: Options, row: dict, answer: str) -> np.ndarray:
     """One row, int32 [length]: the question read and not scored, the answer scored. Raises ValueError where the
     question leaves no room for an answer."""
-    before, after = _tokens.encoded(tokenizer, [asked(options, one), answer])
+    before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
-        raise ValueError(f"length: {options.length} tokens leave no room for an answer to {one[options.question]!r}")
+        raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")
     return _tokens.padded([np.concatenate([~before, after])], options.length)[0]

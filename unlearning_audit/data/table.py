@@ -113,19 +113,19 @@ def _is_category(column: "pandas.Series") -> bool:
 
 
 def _levels(
-    column: "pandas.Series", options: Options, what: str, *, missing: bool = False
+    column: "pandas.Series", options: Options, role: str, *, missing: bool = False
 ) -> tuple[list[object], np.ndarray]:
     """The values of a column in ascending order, and of each row the number of its value, int64; with ``missing``,
     where there is none is a value of its own, the last."""
     gaps = column.isna().to_numpy()
     if gaps.any() and not missing:
-        hint = "" if what == "label" else "; clean them, or set missing to mean"
+        hint = "" if role == "label" else "; clean them, or set missing to mean"
         raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
     values = sorted(column[~gaps].unique().tolist())
     if len(values) > options.most:
         raise ValueError(
             f"column {column.name!r} has {len(values):,} different values, more than most ({options.most}) for a "
-            f"{what}; leave it out of columns, or raise most"
+            f"{role}; leave it out of columns, or raise most"
         )
     number = {value: i for i, value in enumerate(values)}
     codes = np.array([len(values) if gap else number[value] for gap, value in zip(gaps, column, strict=True)], np.int64)
@@ -140,10 +140,10 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
         raise ValueError(
             f"column {column.name!r} has no finite value in {wrong.sum():,} rows; clean them, or set missing to mean"
         )
-    known = values[train & ~wrong]
-    if not len(known):
+    present = values[train & ~wrong]
+    if not len(present):
         raise ValueError(f"column {column.name!r} has no value in any row for training; leave it out of columns")
-    values = np.where(wrong, known.mean(), values)
+    values = np.where(wrong, present.mean(), values)
     spread = values[train].std()
     return (values - values[train].mean()) / (spread or 1.0) if options.standardise else values
 

@@ -50,29 +50,29 @@ def load(options: Options, root: Path) -> Source:
 
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
     """(image, label) of val/images by val_annotations.txt: name, class and four corners, separated by tabs."""
-    table, found = place / "val_annotations.txt", []
+    table, label_of = place / "val_annotations.txt", []
     for number, line in enumerate(_lines(table), 1):
         name, _, rest = line.partition("\t")
         kind = rest.partition("\t")[0]
         if kind not in labels:
             raise ValueError(f"{table} line {number}: wnids.txt has no class {kind!r}; unpack the archive again")
-        found.append((place / "images" / name, labels[kind]))
-    return sorted(found)
+        label_of.append((place / "images" / name, labels[kind]))
+    return sorted(label_of)
 
 
 def _images(place: Path) -> list[Path]:
-    found = listed(place)
-    if not found:
+    names = listed(place)
+    if not names:
         raise ValueError(f"{place} holds no image; unpack the archive again")
-    return found
+    return names
 
 
 def _lines(file: Path) -> list[str]:
     try:
         return file.read_text(encoding="ascii").splitlines()
     except (OSError, ValueError) as error:
-        wanted = f"data_dir must hold {FOLDER}/ as it is published, or set download: true"
-        raise ValueError(f"{file.absolute()} cannot be read ({error}); {wanted}") from error
+        expected = f"data_dir must hold {FOLDER}/ as it is published, or set download: true"
+        raise ValueError(f"{file.absolute()} cannot be read ({error}); {expected}") from error
 
 
 def _download(place: Path) -> None:

@@ -33,10 +33,10 @@ def function(file: str, name: str, argv: list[str]) -> Iterator[Callable]:
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
     with neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv]):
         first, _, method = name.partition(".")
-        found = getattr(importlib.import_module(dotted), first, None)
-        if not callable(found) or (method and not hasattr(found, method)):
+        parent = getattr(importlib.import_module(dotted), first, None)
+        if not callable(parent) or (method and not hasattr(parent, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
-        yield found
+        yield parent
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def neighbours(file: Path) -> Iterator[str]:
     tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     tops = {*tops, names[0]} - {LIBRARY}
     hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}
-    path, written = list(sys.path), sys.dont_write_bytecode
+    path, bytecode = list(sys.path), sys.dont_write_bytecode
     for name in hidden:  # ours of the same name, such as train or metrics, would come first
         del sys.modules[name]
     try:
@@ -61,7 +61,7 @@ def neighbours(file: Path) -> Iterator[str]:
         importlib.invalidate_caches()
         yield ".".join(names)
     finally:
-        sys.path[:], sys.dont_write_bytecode = path, written
+        sys.path[:], sys.dont_write_bytecode = path, bytecode
         for name in [name for name in sys.modules if name.partition(".")[0] in tops]:
             del sys.modules[name]
         sys.modules.update(hidden)
@@ -70,9 +70,13 @@ def neighbours(file: Path) -> Iterator[str]:
 def parameters(callable_: Callable) -> tuple[list[Parameter], bool]:
     """The parameters that can be given by name, and whether any further keyword can."""
     signature = inspect.signature(callable_).parameters.values()
-    named = [one for one in signature if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    more = any(one.kind == one.VAR_KEYWORD for one in signature)
-    return [Parameter(one.name, one.default is one.empty) for one in named], more
+    keywords = [
+        parameter
+        for parameter in signature
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
+    return [Parameter(parameter.name, parameter.default is parameter.empty) for parameter in keywords], more
 
 
 class OnProcessor(TorchFunctionMode):

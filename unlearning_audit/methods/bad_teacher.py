@@ -35,7 +35,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     untrained = bank.copy()
     untrained.reset("bad_teacher")
     incompetent = untrained.frozen()
-    kept = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "bad_teacher")
+    part = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "bad_teacher")
     forgotten = torch.zeros(len(bank), len(bank.x), dtype=torch.bool)
     forgotten.scatter_(1, torch.from_numpy(forget.index), True)
     forgotten = forgotten.to(bank.device)
@@ -46,5 +46,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         teacher = torch.where(lose, incompetent(batch), competent(batch))
         return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
 
-    mixed = Stream(forget + kept, loss=loss, reading=_tokens.reading(bank))
+    mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(bank))
     bank.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

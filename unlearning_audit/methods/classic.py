@@ -51,8 +51,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
     with _published.function(options.file, options.function, options.argv) as function:
         call = caller(function, options)
-        kept = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
-        rows = {"retain": retain, "forget": forget, "val": kept, "train": retain + forget}
+        validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
+        rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
         for m, seed in enumerate(bank.seeds):
             key = seed_of(seed, "classic")
             logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
@@ -84,8 +84,8 @@ def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
     method = options.function.partition(".")[2]
 
     def call(things: Things) -> Any:
-        named = {name: things.give(what) if what else options.options[name] for name, what in roles.items()}
-        returned = function(**named, **further)
+        keywords = {name: things.give(role) if role else options.options[name] for name, role in roles.items()}
+        returned = function(**keywords, **further)
         return getattr(returned, method)() if method else returned
 
     return call
@@ -100,26 +100,26 @@ class Things:
 
     def give(self, role: str) -> Any:
         """The thing of that name of `arguments.ROLES`."""
-        which, _, form = role.rpartition("_")
-        if which in self.rows:
-            return self.loader(which) if form == "loader" else self.data(which)
+        part, _, form = role.rpartition("_")
+        if part in self.rows:
+            return self.loader(part) if form == "loader" else self.data(part)
         return getattr(self, role)() if role != "model" else self.model
 
-    def data(self, which: str) -> "Samples":
+    def data(self, part: str) -> "Samples":
         """The samples of one of `rows`."""
-        index = torch.from_numpy(self.rows[which].index[self.number])
+        index = torch.from_numpy(self.rows[part].index[self.number])
         batch = self.bank.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
-    def loader(self, which: str) -> DataLoader:
+    def loader(self, subset: str) -> DataLoader:
         """Batches of them, in an order that depends on the model's seed alone."""
-        order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(which)))
+        order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.bank.device
 
         def collate(items: list) -> list[torch.Tensor]:
             return [part.to(device) for part in default_collate(items)]
 
-        return DataLoader(self.data(which), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
+        return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
     def loaders(self) -> dict[str, DataLoader]:
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
@@ -179,10 +179,10 @@ class Samples(Dataset):
         return (self.data[index], target, target) if self.twice else (self.data[index], target)
 
 
-def weights(returned: object, given: nn.Module) -> Mapping[str, torch.Tensor]:
+def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """The tensors, by name, of what a function returned, or of the model that it was ``given``."""
-    for one in returned if isinstance(returned, (tuple, list)) else [returned]:
-        state = one.state_dict() if isinstance(one, nn.Module) else one
+    for output in returned if isinstance(returned, (tuple, list)) else [returned]:
+        state = output.state_dict() if isinstance(output, nn.Module) else output
         if isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values()):
             return {name.removeprefix("module.").removeprefix("_orig_mod."): value for name, value in state.items()}
-    return given.state_dict()
+    return model.state_dict()

@@ -51,21 +51,21 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
     bank.edit(restarted)
-    one = torch.ones((), dtype=bank.dtype, device=bank.device)
-    scale = {name: torch.where(mask, one, options.kept_rate) for name, mask in cold.items()}
+    unit = torch.ones((), dtype=bank.dtype, device=bank.device)
+    scale = {name: torch.where(mask, unit, options.kept_rate) for name, mask in cold.items()}
     bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
 
 
 def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
     """The ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
-    kept = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
+    part = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
     lost = bank.gradient(forget)
     cold = {}
     for name in layers(bank):
-        size = (kept[name] - lost[name]).abs().flatten(1)
+        size = (part[name] - lost[name]).abs().flatten(1)
         order = size.argsort(dim=1, stable=True)
         mask = torch.zeros_like(size, dtype=torch.bool)
-        cold[name] = mask.scatter_(1, order[:, : round(share * size.shape[1])], True).view_as(kept[name])
+        cold[name] = mask.scatter_(1, order[:, : round(share * size.shape[1])], True).view_as(part[name])
     return cold
 
 

@@ -46,10 +46,10 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
     labels = bank.labels.cpu().numpy()
     classes = {}
     for model in range(len(bank)):
-        own = labels if labels.ndim == 1 else labels[model]
-        gone = set(own[forget.index[model]].tolist())
-        if len(gone) == 1 and not gone & set(own[retain.index[model]].tolist()):
-            classes[model] = gone.pop()
+        labels_of_model = labels if labels.ndim == 1 else labels[model]
+        removed = set(labels_of_model[forget.index[model]].tolist())
+        if len(removed) == 1 and not removed & set(labels_of_model[retain.index[model]].tolist()):
+            classes[model] = removed.pop()
     return classes
 
 

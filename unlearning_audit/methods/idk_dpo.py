@@ -48,10 +48,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         return -2 / options.beta * logsigmoid(options.beta * difference)
 
     if _tokens.reading(bank) is None:
-        other = RandomLabels(bank, "other", redraw=False)
+        wrong_labels = RandomLabels(bank, "other", redraw=False)
 
         def between_labels(batch: Batch) -> Tensor:
-            rise = other(replaced(batch, original(batch))) - other(batch)
+            rise = wrong_labels(replaced(batch, original(batch))) - wrong_labels(batch)
             return preferred(rise - gained(batch))
 
         step = (Stream(forget, loss=between_labels),)

@@ -40,14 +40,14 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     layer that the model does not have."""
     reading = _hidden(bank, options.layer)
     original = bank.frozen()
-    drawn: dict[int, Tensor] = {}
+    directions: dict[int, Tensor] = {}
 
     def direction(model: int, like: Tensor) -> Tensor:
-        if model not in drawn:
+        if model not in directions:
             rng = torch.Generator().manual_seed(seed_of(bank.seeds[model], "rmu"))
             u = torch.rand(like.shape[-1], generator=rng, dtype=like.dtype)
-            drawn[model] = (u / u.norm()).to(like.device)
-        return drawn[model]
+            directions[model] = (u / u.norm()).to(like.device)
+        return directions[model]
 
     def distance(states: Tensor, target: Tensor, batch: Batch) -> Tensor:
         return _tokens.averaged((states - target).square().mean(-1), batch)

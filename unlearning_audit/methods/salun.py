@@ -43,7 +43,7 @@ def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
     # Stable sort: ties (weights of dead units have gradient 0) are broken by position.
     ranked = flat.argsort(dim=1, descending=True, stable=True)
-    chosen = torch.zeros_like(flat, dtype=torch.bool)
-    chosen.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
-    parts = chosen.split([g.shape[1:].numel() for g in gradient.values()], 1)
+    mask = torch.zeros_like(flat, dtype=torch.bool)
+    mask.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
+    parts = mask.split([g.shape[1:].numel() for g in gradient.values()], 1)
     return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}

@@ -30,8 +30,8 @@ class Adapted(nn.Module):
         self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {k: v.detach() for k, v in tensors.items()}
         self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
         for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
-            wanted = adapter.targets is None or name.endswith(adapter.targets)
-            if not isinstance(layer, (nn.Linear, Conv1D)) or not wanted:
+            targeted = adapter.targets is None or name.endswith(adapter.targets)
+            if not isinstance(layer, (nn.Linear, Conv1D)) or not targeted:
                 continue
             key = f"trunk.{name}.weight".replace(".", "/")
             self.turned[key] = isinstance(layer, Conv1D)

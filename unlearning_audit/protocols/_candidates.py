@@ -17,7 +17,7 @@ def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarr
     return samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
 
 
-def chosen(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
+def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
     """``count`` of the ``allowed`` samples where memorisation decides, else all of them; int [n].
 
     Raises ValueError where a selection is needed and none was given.

@@ -63,16 +63,16 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
             f"{[*options.classes]}; use a smaller share or more classes"
         )
     rng = generator(seed, "forget")
-    chosen = _people(candidates, samples, data, k, rng) if options.by_subject else rng.permutation(candidates)[:k]
+    removal = _people(candidates, samples, data, k, rng) if options.by_subject else rng.permutation(candidates)[:k]
     train = np.tile(data.part == 0, (options.models_per_block, 1))
     forget = np.zeros(train.shape, bool)
-    forget[:, chosen] = True
+    forget[:, removal] = True
     numbers = np.arange(options.models_per_block) + block * options.models_per_block
-    one = options.originals == "one"
+    single = options.originals == "one"
     return Membership(
         train=train, forget=forget, heldout=np.zeros(train.shape, bool),
-        seed=np.array([seed_of(seed, "model", 0 if one else int(n)) for n in numbers], np.int64),
-        replicate=numbers if one else None,
+        seed=np.array([seed_of(seed, "model", 0 if single else int(n)) for n in numbers], np.int64),
+        replicate=numbers if single else None,
         split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
         shadow=np.zeros(len(train), bool),
     )  # fmt: skip
@@ -85,10 +85,10 @@ def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng
     allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])
     people, left = [], k
     for person in rng.permutation(allowed):
-        own = candidates[data.subject[candidates] == person]
-        if len(own) <= left:
-            people.append(own)
-            left -= len(own)
+        rows = candidates[data.subject[candidates] == person]
+        if len(rows) <= left:
+            people.append(rows)
+            left -= len(rows)
     if not people:
         raise ValueError(f"by_subject: nobody has as few as {k} samples, and only of the classes to be forgotten")
     return np.concatenate(people)

@@ -76,7 +76,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     raise ValueError("protocol external draws no memberships; they lie beside the logits")
 
 
-def methods(options: Options, named: list[str]) -> list[str]:
+def methods(options: Options, names: list[str]) -> list[str]:
     """The methods that a study names, and the yardsticks that the folder has models for: none first.
 
     Raises ValueError with one sentence for a folder that is not there and for names that cannot be methods.
@@ -84,19 +84,23 @@ def methods(options: Options, named: list[str]) -> list[str]:
     root = Path(options.path)
     if not root.is_dir():
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
-    own = [name for name in named if name not in YARDSTICKS]
-    for name in named:
+    method_names = [name for name in names if name not in YARDSTICKS]
+    for name in names:
         if name in (*OWN, *SHARED) and name not in YARDSTICKS:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
             raise ValueError(f"{root / YARDSTICKS[name]}: logits.npy is missing; the method {name!r} is read from it")
-    for name in own:
-        places = [root / name / "target", *([root / "target"] if len(own) == 1 else [])]
+    for name in method_names:
+        places = [root / name / "target", *([root / "target"] if len(method_names) == 1 else [])]
         if not any(place.is_dir() for place in places):
-            wanted = "it must hold logits.npy of the models after unlearning, and who saw what"
-            raise ValueError(f"{places[-1]}: there is no such folder; {wanted}")
-    found = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
-    return [*(name for name in found if name == "none"), *own, *(name for name in found if name != "none")]
+            expected = "it must hold logits.npy of the models after unlearning, and who saw what"
+            raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
+    yardsticks = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
+    return [
+        *(name for name in yardsticks if name == "none"),
+        *method_names,
+        *(name for name in yardsticks if name != "none"),
+    ]
 
 
 class LogitFolder(NamedTuple):
@@ -106,7 +110,7 @@ class LogitFolder(NamedTuple):
     files: dict[str, Path]
 
 
-def populations(options: Options, method: str, named: list[str]) -> dict[str, LogitFolder]:
+def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
     """What there is for one of `methods`, by the part it plays. ``named``: all methods of the study.
 
     "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
@@ -114,11 +118,11 @@ def populations(options: Options, method: str, named: list[str]) -> dict[str, Lo
     what is missing or unknown.
     """
     root = Path(options.path)
-    own = [name for name in named if name not in YARDSTICKS]
-    alone = len(own) == 1
-    base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in own}
+    method_names = [name for name in names if name not in YARDSTICKS]
+    alone = len(method_names) == 1
+    base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in method_names}
     # Where several methods are compared, their models are the same but for what the method did.
-    first = base[own[0]] if own else root
+    first = base[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
         if _has(root / kind):
@@ -127,10 +131,10 @@ def populations(options: Options, method: str, named: list[str]) -> dict[str, Lo
     if method in YARDSTICKS:
         return _of_yardstick(YARDSTICKS[method], shared)
     above = list(dict.fromkeys((base[method], root)))
-    found = {"target": LogitFolder("target", _files("target", base[method] / "target", above, above))}
+    folders = {"target": LogitFolder("target", _files("target", base[method] / "target", above, above))}
     if (base[method] / "shadow").is_dir():
-        found["shadow"] = LogitFolder("shadow", _files("shadow", base[method] / "shadow", above, []))
-    return {**found, **shared}
+        folders["shadow"] = LogitFolder("shadow", _files("shadow", base[method] / "shadow", above, []))
+    return {**folders, **shared}
 
 
 _TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
@@ -138,19 +142,19 @@ _TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
 
 def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
     """A shared population as the audited one; retrained models are compared with other retrained models only."""
-    found = {"target": shared[kind]}
+    folders = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
-    found |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
+    folders |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
     if "shadow_original" in shared:
-        found["shadow_original"] = shared["shadow_original"]
+        folders["shadow_original"] = shared["shadow_original"]
     if kind == "original":  # nothing was done to these models, so they and their shadows play two parts each
-        found |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
-    return found
+        folders |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
+    return folders
 
 
 def _has(folder: Path) -> bool:
-    there = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
-    return there or bool(checkpoints(folder))
+    present = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
+    return present or bool(checkpoints(folder))
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -176,16 +180,16 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     places = {"logits": [folder]}
     places |= {name: [folder, *above] for name in OF_SAMPLES}
     places |= {name: [folder, *donors] for name in OF_MODELS}
-    there = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
-    found = {name: next(filter(Path.is_file, paths), None) for name, paths in there.items()}
+    candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
+    files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
-    found |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
-    wanted = ("logits", "labels") if kind == "shadow_original" else ("logits", "labels", "forget")
-    for name in wanted[2:] if opened else wanted:
-        if found[name] is None:
+    files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
+    required = ("logits", "labels") if kind == "shadow_original" else ("logits", "labels", "forget")
+    for name in required[2:] if opened else required:
+        if files[name] is None:
             raise ValueError(f"{folder / name}.npy: this file is missing; save it with numpy.save")
-    if found["train"] is None and found["heldout"] is None:
+    if files["train"] is None and files["heldout"] is None:
         raise ValueError(
             f"{folder}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )
-    return {name: path for name, path in found.items() if path is not None}
+    return {name: path for name, path in files.items() if path is not None}

@@ -63,10 +63,10 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         raise ValueError(f"classes {options.classes} leave nothing to confuse; choose classes that the data have")
     labels = np.tile(data.y, (options.models, 1))
     forget = np.zeros(train.shape, bool)
-    for own, other in ((0, 1), (1, 0)):
-        chosen = generator(seed, "confusion", block, own).permutation(candidates[own])[:k]
-        forget[:, chosen] = True
-        labels[:, chosen] = options.classes[other]
+    for label, confused in ((0, 1), (1, 0)):
+        rows = generator(seed, "confusion", block, label).permutation(candidates[label])[:k]
+        forget[:, rows] = True
+        labels[:, rows] = options.classes[confused]
     return Membership(
         train=train.copy(), forget=forget, heldout=np.zeros(train.shape, bool), labels=labels,
         seed=np.array([seed_of(seed, "model", block, i) for i in range(options.models)], np.int64),

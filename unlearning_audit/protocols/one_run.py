@@ -52,16 +52,16 @@ def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
     """Memberships of one model. Raises ValueError if the data have too few samples for so many canaries."""
-    samples, wanted = np.flatnonzero(data.part == 0), 2 * options.canaries
+    samples, count = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)
-    if wanted > len(allowed) or wanted >= len(samples):
-        which = f" of the classes {[*options.classes]}" if options.classes else ""
+    if count > len(allowed) or count >= len(samples):
+        of_classes = f" of the classes {[*options.classes]}" if options.classes else ""
         raise ValueError(
-            f"canaries={options.canaries} pairs take {wanted} of {len(allowed)} training samples{which} and "
+            f"canaries={options.canaries} pairs take {count} of {len(allowed)} training samples{of_classes} and "
             "leave none to keep; use more data or fewer canaries"
         )
-    chosen = _candidates.chosen(allowed, wanted, options, selection)
-    both = generator(seed, "canaries").permutation(chosen)[:wanted].reshape(-1, 2)
+    canaries = _candidates.draw(allowed, count, options, selection)
+    both = generator(seed, "canaries").permutation(canaries)[:count].reshape(-1, 2)
     heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
     pair = np.full(len(data.y), -1, np.int64)
     pair[both] = np.arange(len(both))[:, None]

@@ -87,11 +87,11 @@ def draw(
     """
     kinds = targets(data, options, seed, selection)
     audited = np.concatenate(kinds)
-    others = np.setdiff1d(np.flatnonzero(data.part == 0), audited)
-    size = len(others) // 2 if options.attack_size is None else options.attack_size
-    if size > len(others):
+    remainder = np.setdiff1d(np.flatnonzero(data.part == 0), audited)
+    size = len(remainder) // 2 if options.attack_size is None else options.attack_size
+    if size > len(remainder):
         raise ValueError(
-            f"attack_size={size} is more than the {len(others)} training samples that {len(audited)} targets leave; "
+            f"attack_size={size} is more than the {len(remainder)} training samples that {len(audited)} targets leave; "
             "lower one of the two"
         )
     role = np.concatenate([roles(len(kind), block, population, options, seed, name)
@@ -99,7 +99,7 @@ def draw(
     train, forget, heldout = (np.zeros((3, len(data.y)), bool) for _ in range(3))
     train[:, audited], forget[:, audited], heldout[:, audited] = role != OUT, role == FORGOTTEN, role == OUT
     for model in range(3):
-        joined = generator(seed, "ruli", "attack", population, block, model).permutation(others)[:size]
+        joined = generator(seed, "ruli", "attack", population, block, model).permutation(remainder)[:size]
         train[model, joined] = True
         if options.target_set == "canary":
             forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
@@ -117,12 +117,12 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
     if selection is None and selects_from(options) is not None:
         raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")
     pool = data.part == 0
-    known = {"any": pool, "class": pool & (data.y == options.target_class)}
+    kinds = {"any": pool, "class": pool & (data.y == options.target_class)}
     if selection is not None:
-        known |= {"vulnerable": pool & selection.vulnerable, "protected": pool & selection.protected}
-    chosen = []
+        kinds |= {"vulnerable": pool & selection.vulnerable, "protected": pool & selection.protected}
+    drawn_rows = []
     for kind in KINDS[options.target_set]:
-        candidates = np.flatnonzero(known[kind])
+        candidates = np.flatnonzero(kinds[kind])
         if len(candidates) < options.target_size:
             of = f"class {options.target_class}" if kind == "class" else f"kind {kind!r}"
             raise ValueError(
@@ -130,8 +130,8 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
                 "lower it" + (", or select more samples" if kind not in ("any", "class") else "")
             )
         order = generator(seed, "ruli", "targets", kind).permutation(candidates)
-        chosen.append(order[: options.target_size])
-    return chosen
+        drawn_rows.append(order[: options.target_size])
+    return drawn_rows
 
 
 def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
@@ -154,11 +154,11 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
 def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
     """Samples among those that ``joined`` a model, not vulnerable themselves, to be forgotten with its canaries."""
-    wanted = round(canaries / options.canary_rate) - canaries
-    fillers = joined[~selection.vulnerable[joined]][:wanted]
-    if len(fillers) < wanted:
+    count = round(canaries / options.canary_rate) - canaries
+    fillers = joined[~selection.vulnerable[joined]][:count]
+    if len(fillers) < count:
         raise ValueError(
-            f"canary_rate={options.canary_rate} asks to forget {wanted} other samples with {canaries} canaries, but "
+            f"canary_rate={options.canary_rate} asks to forget {count} other samples with {canaries} canaries, but "
             f"a model has {len(fillers)}; raise the rate or attack_size"
         )
     return fillers

@@ -72,9 +72,9 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-    for some in (allowed, train[~np.isin(train, allowed)]):
-        n = len(some) // 2
-        for side, half in zip(sides, (some[:n], some[n : 2 * n]), strict=True):
+    for rows in (allowed, train[~np.isin(train, allowed)]):
+        n = len(rows) // 2
+        for side, half in zip(sides, (rows[:n], rows[n : 2 * n]), strict=True):
             side.append(half)
     return [(name, np.concatenate(side)) for name, side in zip(("game", "shadow"), sides, strict=True)]
 
@@ -85,17 +85,17 @@ def split_set(
     """R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, half of the candidates if these are fewer, or the next lower
     multiple of ``requests``; F and T uniform among the chosen candidates, R the rest."""
     alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
-    wanted = int(alpha * len(samples) / (1 + alpha) + 1e-9)
-    k = min(wanted, len(allowed) // 2)
-    whole = 2 * wanted >= len(allowed)
+    size = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    k = min(size, len(allowed) // 2)
+    whole = 2 * size >= len(allowed)
     k -= k % options.requests
     if k < 1:
-        what = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
-        which = f" of the classes {[*options.classes]}" if options.classes else ""
+        reason = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
+        of_classes = f" of the classes {[*options.classes]}" if options.classes else ""
         raise ValueError(
-            f"alpha={alpha} leaves {what} among {len(allowed)} samples{which}; use more data or a larger alpha"
+            f"alpha={alpha} leaves {reason} among {len(allowed)} samples{of_classes}; use more data or a larger alpha"
         )
-    order = generator(*key, "split").permutation(_candidates.chosen(allowed, 2 * k, options, selection))
+    order = generator(*key, "split").permutation(_candidates.draw(allowed, 2 * k, options, selection))
     f, t = order[:k], order[k : 2 * k]
     # Where all candidates are asked for, an odd one is left out: R would hold a sample of the forgotten class.
     return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t

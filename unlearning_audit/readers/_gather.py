@@ -51,7 +51,7 @@ def imported(
             formats |= dict.fromkeys(fresh, name)
             root = place if place.is_dir() else place.parent
             fresh_models = module.read(fresh, module.Options(**(options or {})), root)
-            across |= {id(one): getattr(module, "across", None) for one in fresh_models}
+            across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
         _without_common_words(alike)
         models += alike
@@ -63,24 +63,24 @@ def imported(
         )
     _groups.assign(models, retrain, none)
     groups = _groups.grouped(models, alone=alone)
-    agreements = {one.file: list(one.agreements) for one in models}
+    agreements = {model.file: list(model.agreements) for model in models}
     for group in groups:
-        for one in group.models:
-            compare = across.get(id(one))
-            if compare and group.retrain and one not in group.retrain and _same_set(one, group.retrain[0]):
-                agreements[one.file] += compare(one, group.retrain[0])
+        for model in group.models:
+            compare = across.get(id(model))
+            if compare and group.retrain and model not in group.retrain and _same_set(model, group.retrain[0]):
+                agreements[model.file] += compare(model, group.retrain[0])
     return Imported(groups, agreements, formats)
 
 
 def _without_common_words(models: Sequence[Model]) -> None:
     """Words that all models share tell nothing apart."""
-    common = frozenset.intersection(*(frozenset(one.words) for one in models)) if len(models) > 1 else frozenset()
-    for one in models:
-        one.words = tuple(word for word in one.words if word not in common)
+    common = frozenset.intersection(*(frozenset(model.words) for model in models)) if len(models) > 1 else frozenset()
+    for model in models:
+        model.words = tuple(word for word in model.words if word not in common)
 
 
-def _same_set(model: Model, other: Model) -> bool:
-    return _groups.subject(model) == _groups.subject(other)
+def _same_set(model: Model, neighbour: Model) -> bool:
+    return _groups.subject(model) == _groups.subject(neighbour)
 
 
 def _readers(reader: str) -> list[tuple[str, object]]:

@@ -33,7 +33,7 @@ class Group:
     @property
     def models(self) -> list[Model]:
         """All of them."""
-        return [*self.none, *self.retrain, *self.control, *(one for many in self.methods.values() for one in many)]
+        return [*self.none, *self.retrain, *self.control, *(run for runs in self.methods.values() for run in runs)]
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
@@ -41,11 +41,11 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
     holds none of them."""
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in map(Path.resolve, places):
-            chosen = [one for one in models if one.file.resolve().is_relative_to(place)]
-            if not chosen:
+            below = [model for model in models if model.file.resolve().is_relative_to(place)]
+            if not below:
                 raise ValueError(f"{place}: no result file that could be read lies there; give one, or its folder")
-            for one in chosen:
-                one.role, one.method = role, ""
+            for model in below:
+                model.role, model.method = role, ""
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> list[Group]:
@@ -53,25 +53,25 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> list[Group]:
 
     Raises ValueError with one sentence that says what has to be given, where files do not tell.
     """
-    for one in models:
-        if one.role == UNKNOWN:
-            one.role = UNLEARNED
-    groups = _founded([one for one in models if one.role == RETRAIN])
+    for model in models:
+        if model.role == UNKNOWN:
+            model.role = UNLEARNED
+    groups = _founded([model for model in models if model.role == RETRAIN])
     for group in groups:
         _believe_the_readings(group)
     if not groups:
-        if not alone and not all(one.fair for one in models):
+        if not alone and not all(model.fair for model in models):
             raise ValueError(_question(models))
-        groups = _founded([one for one in models if one.role == NONE] or list(models))
+        groups = _founded([model for model in models if model.role == NONE] or list(models))
         for group in groups:
             group.retrain = []
-    for one in models:
-        if one.role == NONE:
-            for group in _of_none(one, groups, models):
-                group.none.append(one)
-        elif one.role == UNLEARNED:
-            group, words = _of_unlearned(one, groups)
-            group.methods.setdefault(_method(one, words), []).append(one)
+    for model in models:
+        if model.role == NONE:
+            for group in _of_none(model, groups, models):
+                group.none.append(model)
+        elif model.role == UNLEARNED:
+            group, words = _of_unlearned(model, groups)
+            group.methods.setdefault(_method(model, words), []).append(model)
     for group in groups:
         group.notes += _copies(group)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(item[0])))
@@ -82,12 +82,12 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> list[Group]:
 
 def _question(models: Sequence[Model]) -> str:
     """What is asked where no file says that its model was retrained; a log that reads like one is named."""
-    likely = next((one for one in models if _retrained_like(one)), None)
+    likely = next((model for model in models if _retrained_like(model)), None)
     hint = f", perhaps {likely.file}, which recalls what is kept and not what is forgotten" if likely else ""
-    known = "; without any, --no-retrain shows what can be computed, and gives no verdict"
+    advice = "; without any, --no-retrain shows what can be computed, and gives no verdict"
     return (
         f"{models[0].file}: which of the {len(models)} files is of a model retrained without the forget set? "
-        f"Name it with --retrain FILE{hint}{known}"
+        f"Name it with --retrain FILE{hint}{advice}"
     )
 
 
@@ -103,16 +103,16 @@ def _retrained_like(model: Model) -> bool:
 def _believe_the_readings(group: Group) -> None:
     """Of models that are all called retrained, those that tell the forget set from the held-out one far better than the
     others do are models before unlearning: names of files also say what a log is to be compared with."""
-    reads = {id(one): float(np.mean(values)) for one in group.retrain if (values := _aucs(one))}
+    reads = {id(model): float(np.mean(values)) for model in group.retrain if (values := _aucs(model))}
     if len(reads) < 2:
         return
     least = min(reads.values())
-    for one in list(group.retrain):
-        if reads.get(id(one), least) > least + APART:
-            group.retrain.remove(one)
-            one.role = NONE
+    for model in list(group.retrain):
+        if reads.get(id(model), least) > least + APART:
+            group.retrain.remove(model)
+            model.role = NONE
             group.notes.append(
-                f"{one.file} is called retrained, but reads an AUC of {reads[id(one)]:.2f} where another reads "
+                f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
                 f"{least:.2f}: it is taken for a model before unlearning."
             )
 
@@ -121,11 +121,11 @@ def _copies(group: Group) -> list[str]:
     """Sentences about files that hold the same scores of every sample: one of the two is a copy of the other."""
     first: dict[tuple[bytes, ...], Model] = {}
     sentences = []
-    for one in group.models:
-        marks = tuple(score.tobytes() for score in one.scores.values())
-        twin = first.setdefault(marks, one) if marks else one
-        if twin is not one:
-            sentences.append(f"{one.file} holds the same scores as {twin.file}: one is a copy of the other.")
+    for model in group.models:
+        marks = tuple(score.tobytes() for score in model.scores.values())
+        twin = first.setdefault(marks, model) if marks else model
+        if twin is not model:
+            sentences.append(f"{model.file} holds the same scores as {twin.file}: one is a copy of the other.")
     return sentences
 
 
@@ -133,18 +133,18 @@ def _aucs(model: Model) -> list[float]:
     scores = list(model.scores.values())
     if not (model.forget.any() and model.heldout.any()):
         return []
-    return [auc(member=score[model.forget], other=score[model.heldout]) for score in scores]
+    return [auc(member=score[model.forget], nonmember=score[model.heldout]) for score in scores]
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
     groups: list[Group] = []
-    for one in retrained:
-        words, samples = frozenset(one.words), subject(one)
+    for model in retrained:
+        words, samples = frozenset(model.words), subject(model)
         twin = next((group for group in groups if group.words == words and group.samples == samples), None)
         if twin is None:
             twin = Group("", words, samples)
             groups.append(twin)
-        twin.retrain.append(one)
+        twin.retrain.append(model)
     return groups
 
 
@@ -156,15 +156,15 @@ def subject(model: Model) -> frozenset[str]:
 
 def shared(model: Model, samples: frozenset[str]) -> int:
     """How many of the samples of a forget set a model was asked about; 0 where these are too few to compare."""
-    own = subject(model)
-    both = len(own & samples)
-    return both if both >= LEAST and both >= SHARED * min(len(own), len(samples)) else 0
+    ids = subject(model)
+    both = len(ids & samples)
+    return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
 
 
 def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
     """Whether what names the group's model is a part of what names this one, or the other way round."""
-    own, other = frozenset(model.words) - common, group.words - common
-    return own <= other or other <= own
+    words, group_words = frozenset(model.words) - common, group.words - common
+    return words <= group_words or group_words <= words
 
 
 def _common(groups: list[Group]) -> frozenset[str]:
@@ -174,16 +174,16 @@ def _common(groups: list[Group]) -> frozenset[str]:
 def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
     """The groups that a model before unlearning belongs to: of logs of it for several forget sets, the one whose
     samples fit best."""
-    common, chosen = _common(groups), []
-    twins = [one for one in models if one.role == NONE and (one.words, one.recipe) == (model.words, model.recipe)]
+    common, fitting = _common(groups), []
+    twins = [twin for twin in models if twin.role == NONE and (twin.words, twin.recipe) == (model.words, model.recipe)]
     for group in groups:
         count = shared(model, group.samples)
-        if not count or not (_fits(model, group, common) or len({one.words for one in groups}) == 1):
+        if not count or not (_fits(model, group, common) or len({twin.words for twin in groups}) == 1):
             continue
-        fits = {id(one): (shared(one, group.samples), -len(subject(one))) for one in twins}
+        fits = {id(twin): (shared(twin, group.samples), -len(subject(twin))) for twin in twins}
         if fits[id(model)] == max(fits.values()):
-            chosen.append(group)
-    return chosen
+            fitting.append(group)
+    return fitting
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
@@ -191,9 +191,9 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
     none."""
     common = _common(groups)
     if model.yardstick:
-        wanted = [g for g in groups if any(_same_file(model.yardstick, one.file) for one in g.retrain)]
-        if len(wanted) == 1 and shared(model, wanted[0].samples):
-            return wanted[0], wanted[0].words
+        matches = [g for g in groups if any(_same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
+        if len(matches) == 1 and shared(model, matches[0].samples):
+            return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]
     if not candidates:
         raise ValueError(
@@ -235,30 +235,30 @@ def slug(text: str) -> str:
 
 def _recipes(group: Group) -> None:
     """Retrained models of a second recipe are the control of the first; before unlearning, each recipe is a line."""
-    kinds = sorted({one.recipe for one in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
+    kinds = sorted({run.recipe for run in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
     if len(kinds) > 1:
         common = set.intersection(*map(set, kinds))
         first, second, *more = kinds
         labels = [" ".join(word for word in kind if word not in common) or "no setting" for kind in kinds]
         group.notes.append(f"Two yardsticks: retrain is that with {labels[0]}, retrain_control that with {labels[1]}.")
-        group.control = [one for one in group.retrain if one.recipe == second]
+        group.control = [run for run in group.retrain if run.recipe == second]
         for kind, label in zip(more, labels[2:], strict=True):
-            group.methods[slug(f"retrain_{label}")] = [one for one in group.retrain if one.recipe == kind]
-        group.retrain = [one for one in group.retrain if one.recipe == first]
+            group.methods[slug(f"retrain_{label}")] = [run for run in group.retrain if run.recipe == kind]
+        group.retrain = [run for run in group.retrain if run.recipe == first]
     elif len(group.retrain) > 1:
         half = len(group.retrain) // 2
         if half >= 2:
             group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
-    recipes = sorted({one.recipe for one in group.none}, key=lambda recipe: _natural(" ".join(recipe)))
+    recipes = sorted({run.recipe for run in group.none}, key=lambda recipe: _natural(" ".join(recipe)))
     if len(recipes) > 1:
         common = set.intersection(*map(set, recipes))
-        own = group.retrain[0].recipe if group.retrain else recipes[0]
-        first = own if own in recipes else recipes[0]
+        reference = group.retrain[0].recipe if group.retrain else recipes[0]
+        first = reference if reference in recipes else recipes[0]
         for recipe in recipes:
             if recipe != first:
                 label = slug("none_" + "_".join(word for word in recipe if word not in common))
-                group.methods[label] = [one for one in group.none if one.recipe == recipe]
-        group.none = [one for one in group.none if one.recipe == first]
+                group.methods[label] = [run for run in group.none if run.recipe == recipe]
+        group.none = [run for run in group.none if run.recipe == first]
 
 
 def _name(groups: list[Group]) -> None:
@@ -266,9 +266,9 @@ def _name(groups: list[Group]) -> None:
     common = _common(groups) if len(groups) > 1 else frozenset()
     for group in groups:
         words = [word for word in group.models[0].words if word in group.words and word not in common]
-        tasks = [one.task for one in group.models if one.task]
-        same = [one for one in groups if one.words == group.words]
-        exact = [one.task for one in group.models if one.task and subject(one) == group.samples]
+        tasks = [model.task for model in group.models if model.task]
+        same = [model for model in groups if model.words == group.words]
+        exact = [model.task for model in group.models if model.task and subject(model) == group.samples]
         task = (exact or (tasks if len(same) == 1 else []) or [f"{len(group.samples)}_samples"])[0]
         group.name = slug("_".join([*words, task]))
     names = [group.name for group in groups]

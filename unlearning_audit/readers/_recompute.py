@@ -9,11 +9,11 @@ from unlearning_audit.readers._model import TOLERANCE, Agreement
 TINY = 1e-10
 
 
-def auc(*, member: np.ndarray, other: np.ndarray) -> float:
+def auc(*, member: np.ndarray, nonmember: np.ndarray) -> float:
     """Share of pairs in which a member scores above another sample, ties half; scores float64 [samples]."""
-    ranks = stats.rankdata(np.concatenate([member, other]))
+    ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
-    return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(other)))
+    return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))
 
 
 def closest(quantity: str, printed: float, candidates: dict[str, float]) -> Agreement:

@@ -38,8 +38,8 @@ def below(place: Path, *suffixes: str) -> list[Path]:
     """Files at or below a path with one of the suffixes, sorted; hidden folders are left out."""
     if place.is_file():
         return [place] if place.suffix in suffixes else []
-    every = (path for suffix in suffixes for path in place.rglob(f"*{suffix}"))
-    return sorted(path for path in every if path.is_file() and not _hidden(path.relative_to(place)))
+    paths = (path for suffix in suffixes for path in place.rglob(f"*{suffix}"))
+    return sorted(path for path in paths if path.is_file() and not _hidden(path.relative_to(place)))
 
 
 def _hidden(path: Path) -> bool:

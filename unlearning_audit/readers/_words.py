@@ -56,8 +56,8 @@ def of_parts(parts: tuple[str, ...]) -> Words:
         roles = []
         for word in re.split(r"[_/\s]+", part):
             plain = word.lower()
-            if counted := _STEP.match(plain):
-                step = int(counted[1])
+            if match := _STEP.match(plain):
+                step = int(match[1])
             elif _FULL.match(plain):
                 roles.append(NONE)
             elif _RETRAINED.match(plain):
@@ -74,8 +74,8 @@ def of_parts(parts: tuple[str, ...]) -> Words:
             elif word and not _PLAIN.match(plain):
                 names.append(word)
         # A log that is named after both says what it is, and what it is to be compared with.
-        role = next((one for one in (UNLEARNED, NONE, RETRAIN) if one in roles), role)
-    task = next((one for one in tasks if one.startswith("forget")), tasks[0] if tasks else "")
+        role = next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), role)
+    task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
     return Words(role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task)
 
 
@@ -107,7 +107,7 @@ def _of_settings(content: dict) -> Words:
     from_names = of_parts(tuple(part for part in (task_name, Path(loaded).name) if part))
     forget = str(content.get("forget_split") or "")
     benchmark = content.get("eval") if isinstance(content.get("eval"), dict) else {}
-    paths = [content.get("retain_logs_path"), *(_at(one, "retain_logs_path") for one in benchmark.values())]
+    paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
     unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
     return Words(
         role=UNLEARNED if unlearning else from_names.role,
@@ -116,7 +116,7 @@ def _of_settings(content: dict) -> Words:
         step=from_names.step,
         task=forget or from_names.task,
         method=str(trainer) if unlearning and trainer else "",
-        yardstick=str(next((one for one in paths if one), "")),
+        yardstick=str(next((entry for entry in paths if entry), "")),
     )
 
 

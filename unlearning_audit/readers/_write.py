@@ -49,7 +49,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict:
         scenarios[group.name] = {
             "protocol": {"name": "external", "path": place.as_posix(), **fair}, "methods": listed, "attacks": [],
         }  # fmt: skip
-    steps = [group for group in imported.groups if len({one.step for one in group.models} - {None}) > 1]
+    steps = [group for group in imported.groups if len({run.step for run in group.models} - {None}) > 1]
     figures = {
         f"trajectory_{number}": {
             "title": f"Checkpoints over time: {group.name.replace('_', ' ')}", "kind": "trajectory",
@@ -71,16 +71,16 @@ def _table(group: Group) -> _Table:
     place = {sample: number for number, sample in enumerate(samples)}
 
     def common(columns: Sequence[dict[str, Sequence[str]]]) -> dict[str, np.ndarray]:
-        names = [name for name in columns[0] if all(name in one for one in columns)]
+        names = [name for name in columns[0] if all(name in names_of_model for names_of_model in columns)]
         masks = {}
         for name in names:
-            rows = frozenset.intersection(*(frozenset(one[name]) for one in columns))
+            rows = frozenset.intersection(*(frozenset(names_of_model[name]) for names_of_model in columns))
             if rows:
                 masks[name] = np.isin(np.arange(len(samples)), [place[sample] for sample in rows])
         return masks
 
     attacks = common([dict.fromkeys(model.scores, model.ids) for model in group.models])
-    readings = common([{name: one.ids for name, one in model.readings.items()} for model in group.models])
+    readings = common([{name: reading.ids for name, reading in model.readings.items()} for model in group.models])
     return _Table(samples, np.array([part[sample] for sample in samples]), attacks, readings)
 
 
@@ -95,8 +95,8 @@ def _population(models: list[Model], table: _Table, imported: Imported, group: G
         rows = [place[sample] for sample in model.ids]
         for name, score in model.scores.items():
             scores[attacks.index(name), number, rows] = score
-        for name, one in model.readings.items():
-            values[readings.index(name), number, [place[sample] for sample in one.ids]] = one.value
+        for name, reading in model.readings.items():
+            values[readings.index(name), number, [place[sample] for sample in reading.ids]] = reading.value
         if rows:
             masks[FORGET][number, rows], masks[HELDOUT][number, rows] = model.forget, model.heldout
     for names, columns, shared in ((attacks, scores, table.attacks), (readings, values, table.readings)):
@@ -104,7 +104,7 @@ def _population(models: list[Model], table: _Table, imported: Imported, group: G
             if name in shared:
                 column[:, ~shared[name]] = np.nan
     first = {name: next(m.readings[name] for m in models if name in m.readings) for name in readings}
-    checks = [one for file in dict.fromkeys(m.file for m in models) for one in imported.agreements[file]]
+    checks = [reading for file in dict.fromkeys(m.file for m in models) for reading in imported.agreements[file]]
     return Published(
         **masks,
         test=table.part == OTHER,
@@ -118,13 +118,13 @@ def _population(models: list[Model], table: _Table, imported: Imported, group: G
         comparable=np.array([slug(name) for name in (*table.attacks, *table.readings)], "U"),
         fair=all(model.fair for model in models),
         step=-1 if models[0].step is None else models[0].step,
-        agreements=json.dumps([_stated(one) for one in checks]),
+        agreements=json.dumps([_stated(reading) for reading in checks]),
         remarks=json.dumps(_remarks(models, group, part)),
     )
 
 
-def _stated(one: Agreement) -> dict:
-    return {**dataclasses.asdict(one), "agrees": one.agrees}
+def _stated(agreement: Agreement) -> dict:
+    return {**dataclasses.asdict(agreement), "agrees": agreement.agrees}
 
 
 def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
@@ -138,14 +138,14 @@ def yardstick(models: list[Model]) -> list[str]:
     """What retrained models read where .5 would be expected, in a sentence; nothing where it is .5 up to chance."""
     readings = {}
     for name in models[0].scores:
-        values = [(one.scores[name], one.forget, one.heldout) for one in models if name in one.scores]
+        values = [(model.scores[name], model.forget, model.heldout) for model in models if name in model.scores]
         sides = [(score[forget], score[heldout]) for score, forget, heldout in values]
-        if all(len(member) and len(other) for member, other in sides):
+        if all(len(member) and len(nonmember) for member, nonmember in sides):
             m, n = (np.mean([len(pair[i]) for pair in sides]) for i in (0, 1))
             error = np.sqrt((m + n + 1) / (12 * m * n))
-            readings[name] = float(np.mean([auc(member=a, other=b) for a, b in sides])), error
+            readings[name] = float(np.mean([auc(member=a, nonmember=b) for a, b in sides])), error
     apart = {name: value for name, (value, error) in readings.items() if abs(value - 0.5) > ERRORS * error}
-    if not apart or all(one.fair for one in models):
+    if not apart or all(model.fair for model in models):
         return []
     listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(apart.items(), key=lambda item: item[1]))
     values = np.array(list(apart.values()))
@@ -161,10 +161,10 @@ def _tables(groups: Sequence[Group]) -> dict:
     scored: dict[str, dict[str, None]] = {}
     shares: dict[str, dict[str, None]] = {}
     for group in groups:
-        for one in group.models:
-            for name in one.scores:
+        for model in group.models:
+            for name in model.scores:
                 scored.setdefault(slug(name), {})[group.name] = None
-            for name, reading in one.readings.items():
+            for name, reading in model.readings.items():
                 if reading.part == FORGET and reading.share:
                     shares.setdefault(slug(name), {})[group.name] = None
     attacks = {
@@ -187,7 +187,8 @@ def _tables(groups: Sequence[Group]) -> dict:
 def agreement_rows(imported: Imported) -> list[dict]:
     """A row for every number that a file prints."""
     return [
-        {"file": str(file), "quantity": one.quantity, "printed": one.printed, "recomputed": one.recomputed,
-         "agrees": {True: "yes", False: "no", None: ""}[one.agrees], "how": one.how}
-        for file, many in imported.agreements.items() for one in many
+        {"file": str(file), "quantity": agreement.quantity, "printed": agreement.printed,
+         "recomputed": agreement.recomputed, "agrees": {True: "yes", False: "no", None: ""}[agreement.agrees],
+         "how": agreement.how}
+        for file, agreements in imported.agreements.items() for agreement in agreements
     ]  # fmt: skip

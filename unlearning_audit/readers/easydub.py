@@ -40,7 +40,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
         inside = path.parts[path.parts.index("margins") + 1 :]
         kind, rest = inside[1], inside[2:-1]
         number = int(_MODEL.match(path.stem)[1])
-        sets = [int(found[1]) for part in rest if (found := _SET.fullmatch(part))]
+        sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
         margins.setdefault((inside[0], kind, sets[0] if sets else None, number), {})[part] = path
     numbers = sorted({key[2] for key in margins if key[2] is not None})
@@ -68,7 +68,7 @@ def _model(key: tuple, paths: dict[str, Path]) -> Model:
     if "forget" not in values:
         raise ValueError(f"{first}: margins of forget_{number} are missing for this model")
     if "retain" in values:
-        values["retain"] = _kept(values["retain"], first, number)
+        values["retain"] = _subset(values["retain"], first, number)
     names = {part: tuple(f"{PARTS[part]}:{i}" for i in range(len(value))) for part, value in values.items()}
     for part, value in values.items():
         right = 1 / (1 + np.exp(-value))
@@ -82,7 +82,7 @@ def _model(key: tuple, paths: dict[str, Path]) -> Model:
     return model
 
 
-def _kept(value: np.ndarray, path: Path, number: int) -> np.ndarray:
+def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:
     """Margins of what is kept, without the forget set where the model before unlearning was asked about all."""
     folder = Path(*path.parts[: path.parts.index("margins")])
     place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)

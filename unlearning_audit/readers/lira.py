@@ -29,8 +29,8 @@ class Options(Settings):
 def files(place: Path) -> list[Path]:
     """``keep.npy`` of every model at or below a path."""
     folder = place if place.is_dir() else place.parent
-    named = [place] if place.name == "keep.npy" else []
-    return sorted(folder.rglob("keep.npy")) if place.is_dir() else named
+    keep_files = [place] if place.name == "keep.npy" else []
+    return sorted(folder.rglob("keep.npy")) if place.is_dir() else keep_files
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
@@ -77,11 +77,11 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{logits[0]}: has shape {list(value.shape)}, which does not fit keep.npy, {list(keep.shape)}")
     y = _labels(folder)[: value.shape[1]]
     flat = value.reshape(*value.shape[:2], -1, value.shape[-1])
-    each = [
-        np.mean([stats.phi(logits=one[:, a].astype(np.float64), y=y) for a in range(one.shape[1])], axis=0)
-        for one in flat
+    answers = [
+        np.mean([stats.phi(logits=logit[:, a].astype(np.float64), y=y) for a in range(logit.shape[1])], axis=0)
+        for logit in flat
     ]
-    return keep[:, : value.shape[1]], np.array(each)
+    return keep[:, : value.shape[1]], np.array(answers)
 
 
 def _labels(folder: Path) -> np.ndarray:
@@ -101,8 +101,8 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
     density = {}
     for side, mask, count in (("in", keep, inside), ("out", ~keep, outside)):
         total = np.where(mask, phi, 0.0).sum(axis=0)
-        others = count - mask
-        mean = (total - np.where(mask, phi, 0.0)) / others
+        excluded = count - mask
+        mean = (total - np.where(mask, phi, 0.0)) / excluded
         spread = np.sqrt(np.where(mask, (phi - total / count) ** 2, 0.0).sum() / (count - 1).sum())
-        density[side] = -0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread)
+        density[side] = -0.5 * ((phi - mean) / spread) ** 2 * (excluded / (excluded + 1)) - np.log(spread)
     return density["in"] - density["out"]

@@ -22,9 +22,9 @@ PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETA
 FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
 #: The parts of TOFU's model utility.
 UTILITY = tuple(
-    f"{part}_{what}"
+    f"{part}_{quantity}"
     for part, probability in (("retain", "Q_A_Prob"), ("ra", "Q_A_Prob_normalised"), ("wf", "Q_A_Prob_normalised"))
-    for what in (probability, "Q_A_ROUGE", "Truth_Ratio")
+    for quantity in (probability, "Q_A_ROUGE", "Truth_Ratio")
 )
 
 
@@ -51,9 +51,9 @@ def _log(path: Path) -> dict:
     if not isinstance(log, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(log).__name__}")
     for entry in log.values():
-        for one in (entry, *entry.values()) if isinstance(entry, dict) else ():
-            if isinstance(one, dict) and isinstance(one.get("value_by_index"), dict):
-                one["value_by_index"] = {str(k).removesuffix(".0"): v for k, v in one["value_by_index"].items()}
+        for field in (entry, *entry.values()) if isinstance(entry, dict) else ():
+            if isinstance(field, dict) and isinstance(field.get("value_by_index"), dict):
+                field["value_by_index"] = {str(k).removesuffix(".0"): v for k, v in field["value_by_index"].items()}
     return log
 
 
@@ -92,10 +92,10 @@ def _identities(log: dict) -> dict[str, dict[str, str]]:
         values = entry.get("value_by_index") if isinstance(entry, dict) else None
         if not isinstance(values, dict) or not values:
             continue
-        rows = [one if isinstance(one, dict) else {} for one in values.values()]
-        if all(isinstance(one.get("ground_truth"), str) for one in rows):
+        rows = [row if isinstance(row, dict) else {} for row in values.values()]
+        if all(isinstance(row.get("ground_truth"), str) for row in rows):
             group = _group(name)
-            names = dict(zip(values, _texts.identities(group, (one["ground_truth"] for one in rows)), strict=True))
+            names = dict(zip(values, _texts.identities(group, (row["ground_truth"] for row in rows)), strict=True))
             identities[name] = names
             before = identities.setdefault(group, names)
             if any(before.get(index, sample) != sample for index, sample in names.items()):
@@ -107,10 +107,10 @@ def _counts(log: dict) -> dict[str, int]:
     """Group → how many samples its metrics read at most."""
     counts: dict[str, int] = {}
     for name, entry in log.items():
-        for key, one in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
-            if isinstance(one, dict) and isinstance(one.get("value_by_index"), dict):
+        for key, field in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
+            if isinstance(field, dict) and isinstance(field.get("value_by_index"), dict):
                 group = _group(key)
-                counts[group] = max(counts.get(group, 0), len(one["value_by_index"]))
+                counts[group] = max(counts.get(group, 0), len(field["value_by_index"]))
     return counts
 
 
@@ -151,7 +151,7 @@ def _numbers(entry: dict, key: str, several: bool = False) -> dict[str, float]:
     for index, row in entry["value_by_index"].items():
         value = row.get(key) if isinstance(row, dict) else None
         if several and isinstance(value, list):
-            value = sum(value) / len(value) if value and all(_number(one) for one in value) else None
+            value = sum(value) / len(value) if value and all(_number(number) for number in value) else None
         if _number(value):
             values[index] = float(value)
     return values
@@ -212,10 +212,10 @@ def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
     if not columns:
         return
     common = set.intersection(*(set(column) for column in columns.values()))
-    model.ids = tuple(one for one in next(iter(columns.values())) if one in common)
-    model.forget = np.array([one in member_ids for one in model.ids])
+    model.ids = tuple(sample for sample in next(iter(columns.values())) if sample in common)
+    model.forget = np.array([sample in member_ids for sample in model.ids])
     model.heldout = ~model.forget
-    model.scores = {name: np.array([column[one] for one in model.ids]) for name, column in columns.items()}
+    model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in columns.items()}
 
 
 def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
@@ -223,10 +223,10 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
     if not isinstance(entry, dict):
         return None
     sides = {key: side for key, side in entry.items() if isinstance(side, dict) and "value_by_index" in side}
-    other = next((side for key, side in sides.items() if key != FORGET), None)
-    if FORGET not in sides or other is None:
+    nonmember = next((side for key, side in sides.items() if key != FORGET), None)
+    if FORGET not in sides or nonmember is None:
         return None
-    member, outside = (_numbers(side, "score") for side in (sides[FORGET], other))
+    member, outside = (_numbers(side, "score") for side in (sides[FORGET], nonmember))
     return (member, outside) if member and outside else None
 
 
@@ -234,7 +234,7 @@ def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[s
     """The AUC that is printed, and the means of both sides."""
     printed = float(entry["auc"]) if _number(entry.get("auc")) else math.nan
     scores = [-np.array(list(side.values())) for side in (member, outside)]
-    value = _recompute.auc(member=scores[0], other=scores[1])
+    value = _recompute.auc(member=scores[0], nonmember=scores[1])
     agreements = [Agreement(f"{name} auc", printed, value, "AUC of the forgotten against the held-out side")]
     for key, side in entry.items():
         if isinstance(side, dict) and _number(side.get("agg_value")) and "value_by_index" in side:
@@ -268,17 +268,22 @@ def _add_aggregates(model: Model, log: dict) -> None:
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
     """Numbers of a log that rest on the log of a retrained model as well, computed from both."""
-    own, other = (one.raw.get("aggregates", {}) for one in (model, retrained))
+    aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
     agreements = []
-    if "privleak" in own and "privleak reference" not in model.raw and "mia_min_k" in own and "mia_min_k" in other:
-        value = _recompute.privacy_leakage(own["mia_min_k"], other["mia_min_k"])
+    if (
+        "privleak" in aggregates
+        and "privleak reference" not in model.raw
+        and "mia_min_k" in aggregates
+        and "mia_min_k" in reference
+    ):
+        value = _recompute.privacy_leakage(aggregates["mia_min_k"], reference["mia_min_k"])
         agreements.append(
-            Agreement("privleak", own["privleak"], value, f"against the AUC of {retrained.file.parent.name}")
+            Agreement("privleak", aggregates["privleak"], value, f"against the AUC of {retrained.file.parent.name}")
         )
-    ratios = [one.raw.get("forget_truth_ratio") for one in (model, retrained)]
-    if "forget_quality" in own and all(isinstance(one, np.ndarray) for one in ratios):
+    ratios = [run.raw.get("forget_truth_ratio") for run in (model, retrained)]
+    if "forget_quality" in aggregates and all(isinstance(run, np.ndarray) for run in ratios):
         value = _recompute.forget_quality(*ratios)
-        agreements.append(Agreement("forget_quality", own["forget_quality"], value, "Kolmogorov–Smirnov test"))
+        agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
     return agreements
 
 

@@ -47,7 +47,7 @@ def files(place: Path) -> list[Path]:
     paths = _texts.below(place, ".csv", ".tsv", ".parquet")
     if place.is_file():
         return paths
-    return [path for path in paths if _known(_header(path), {})]
+    return [path for path in paths if _readable(_header(path), {})]
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
@@ -91,30 +91,30 @@ def _header(path: Path) -> list[str]:
     return re.split(r"[,\t]", _texts.head(path).split("\n", 1)[0].strip())
 
 
-def _known(header: list[str], given: dict[str, str]) -> bool:
-    columns, values = columns_of([name.strip().strip('"') for name in header], given)
+def _readable(header: list[str], renamed: dict[str, str]) -> bool:
+    columns, values = columns_of([name.strip().strip('"') for name in header], renamed)
     return bool(values) and "side" in columns
 
 
-def columns_of(header: list[str], given: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
+def columns_of(header: list[str], renamed: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
     """What a column is → its name, and value column → +1 if more is more like a member, −1 if less."""
     plain = {name: name.lower().replace(" ", "_") for name in header}
-    columns = {what: next((n for n in header if plain[n] in names), "") for what, names in COLUMNS.items()}
-    columns |= {what: name for what, name in given.items() if what in COLUMNS}
-    columns = {what: name for what, name in columns.items() if name}
+    columns = {meaning: next((n for n in header if plain[n] in names), "") for meaning, names in COLUMNS.items()}
+    columns |= {meaning: name for meaning, name in renamed.items() if meaning in COLUMNS}
+    columns = {meaning: name for meaning, name in columns.items() if name}
     values = {
         name: -1 if LOSSES.match(plain[name]) else 1
         for name in header
         if name not in columns.values() and (LOSSES.match(plain[name]) or SCORES.match(plain[name]))
     }
-    values |= {name: -1 if LOSSES.match(what) else 1 for what, name in given.items() if what not in COLUMNS}
+    values |= {name: -1 if LOSSES.match(meaning) else 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
     return columns, values
 
 
 def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], root: Path) -> Model:
     hints = _words.of_path(path, root)
-    first = {what: part[columns[what]].iloc[0] for what in ("kind", "method", "step") if what in columns}
-    from_kind = _words.of_parts(tuple(str(first[what]) for what in ("kind", "method") if what in first))
+    first = {meaning: part[columns[meaning]].iloc[0] for meaning in ("kind", "method", "step") if meaning in columns}
+    from_kind = _words.of_parts(tuple(str(first[meaning]) for meaning in ("kind", "method") if meaning in first))
     role = from_kind.role or hints.role
     step = int(first["step"]) if "step" in first and str(first["step"]).replace(".0", "").isdigit() else hints.step
     method = "" if role in ("none", "retrain") else str(first.get("method", "")) or hints.method
@@ -130,10 +130,14 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
             line = int(np.flatnonzero(~np.isfinite(value))[0])
             raise ValueError(f"{path}: column {name!r} has no finite number for sample {ids[line]}")
         label = name.lower().replace(" ", "_")
-        asked = (side == FORGET) | (side == HELDOUT)
-        if asked.any():
-            model.ids, model.forget, model.heldout = tuple(ids[asked]), side[asked] == FORGET, side[asked] == HELDOUT
-            model.scores[label] = near * value[asked]
+        audited = (side == FORGET) | (side == HELDOUT)
+        if audited.any():
+            model.ids, model.forget, model.heldout = (
+                tuple(ids[audited]),
+                side[audited] == FORGET,
+                side[audited] == HELDOUT,
+            )
+            model.scores[label] = near * value[audited]
         share = bool((value >= 0).all() and (value <= 1).all())
         for role_name in (FORGET, RETAIN):
             rows = side == role_name
@@ -148,11 +152,11 @@ def _sides(path: Path, column, name: str) -> np.ndarray:
     """forget, heldout or retain of each line. Raises ValueError for a value that is none of them."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     forgotten_named = plain.isin(SIDES[FORGET]).any()
-    known = {value: side for side, values in SIDES.items() for value in values}
+    side_of = {value: side for side, values in SIDES.items() for value in values}
     if not forgotten_named:
-        known |= dict.fromkeys(MEMBERS, FORGET)
-    unknown = sorted(set(plain) - set(known))
+        side_of |= dict.fromkeys(MEMBERS, FORGET)
+    unknown = sorted(set(plain) - set(side_of))
     if unknown:
-        wanted = "forget, heldout or retain, or member and nonmember"
-        raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {wanted}")
-    return plain.map(known).to_numpy()
+        expected = "forget, heldout or retain, or member and nonmember"
+        raise ValueError(f"{path}: column {name!r} says {unknown[0]!r}; it must say {expected}")
+    return plain.map(side_of).to_numpy()

@@ -70,7 +70,9 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
         raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
     likely = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
     phi = np.log(likely) - np.log1p(-likely)
-    return [_model(path, root, own, {"confidence": score}) for own, score in zip(member, phi, strict=True)]
+    return [
+        _model(path, root, membership, {"confidence": score}) for membership, score in zip(member, phi, strict=True)
+    ]
 
 
 def _of_result(path: Path, root: Path) -> Model:
@@ -83,6 +85,6 @@ def _of_result(path: Path, root: Path) -> Model:
     if member.shape != scores.shape or not member.any() or member.all() or not np.isfinite(scores).all():
         raise ValueError(f"{path}: scores and memberships must be finite, of one length, and of members and others")
     model = _model(path, root, member, {"attack": scores})
-    value = _recompute.auc(member=scores[member], other=scores[~member])
+    value = _recompute.auc(member=scores[member], nonmember=scores[~member])
     model.agreements.append(Agreement("auc", float(printed), value, "AUC of members against others"))
     return model

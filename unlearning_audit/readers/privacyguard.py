@@ -26,16 +26,16 @@ class Options(Settings):
 
 def files(place: Path) -> list[Path]:
     """Frames at or below a path, both of a pair."""
-    every = _texts.below(place if place.is_dir() else place.parent, ".csv", ".json", ".jsonl", ".parquet")
-    pairs = [pair for path in every if _TRAIN.search(path.stem) and (pair := _pair(path, every))]
-    chosen = sorted({path for pair in pairs for path in pair})
-    return chosen if place.is_dir() else [path for path in chosen if place in chosen]
+    frames = _texts.below(place if place.is_dir() else place.parent, ".csv", ".json", ".jsonl", ".parquet")
+    pairs = [pair for path in frames if _TRAIN.search(path.stem) and (pair := _pair(path, frames))]
+    paths = sorted({path for pair in pairs for path in pair})
+    return paths if place.is_dir() else [path for path in paths if place in paths]
 
 
-def _pair(train: Path, every: list[Path]) -> tuple[Path, Path] | None:
+def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     """A frame of training samples with that of held-out ones in the same folder, whose name is else the same."""
     stem = _TRAIN.sub(r"\1*\3", train.stem)
-    twin = next((p for p in every if p.parent == train.parent and p.suffix == train.suffix and p != train
+    twin = next((p for p in frames if p.parent == train.parent and p.suffix == train.suffix and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
     scored = twin and all("score" in _texts.head(p) or p.suffix == ".parquet" for p in (train, twin))
     return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None

@@ -48,7 +48,7 @@ def _splits(log: object) -> dict[str, dict]:
     }
 
 
-def _named(split: str) -> tuple[str, str]:
+def _prefixes(split: str) -> tuple[str, str]:
     """Part and prefix of a split."""
     for word, prefix in PREFIX.items():
         if word in split and word != "retain":
@@ -63,9 +63,11 @@ def _model(path: Path, root: Path) -> Model:
     )
     means: dict[str, float] = {}
     for split, entry in _splits(_texts.read_json(path)).items():
-        part, prefix = _named(split)
+        part, prefix = _prefixes(split)
         means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
-    names = [f"{prefix}_{what}" for prefix in ("retain", "ra", "wf") for what in ("Prob", "ROUGE", "Truth_Ratio")]
+    names = [
+        f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
+    ]
     parts = [means[name] for name in names if name in means]
     if len(parts) == len(names):
         model.raw["aggregates"] = {"model_utility": _recompute.harmonic(parts)}
@@ -102,9 +104,9 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
         values["Truth_Ratio"] = np.minimum(false_over_true, 1 / false_over_true), -1
     else:
         values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
-    for what, (value, near) in values.items():
-        model.readings[f"{prefix}_{what}"] = Reading(part, ids, value, near)
-    return {f"{prefix}_{what}": float(value.mean()) for what, (value, _) in values.items()}
+    for quantity, (value, near) in values.items():
+        model.readings[f"{prefix}_{quantity}"] = Reading(part, ids, value, near)
+    return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
 
 
 def _identities(entry: dict, indices: list[str], prefix: str) -> tuple[str, ...]:
@@ -129,13 +131,13 @@ def _column(entry: dict, name: str, indices: list[str], place: str) -> np.ndarra
 
 def _check(
     model: Model, entry: dict, quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
-    other: np.ndarray | None = None,
+    second: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Whether a list of the log is what other lists of it give, by one of the two ways that are in use."""
     if name not in entry:
         return
     printed = _column(entry, name, indices, place)[:, 0]
-    ways = [value] if other is None else [value, other]
+    ways = [value] if second is None else [value, second]
     best = min(ways, key=lambda way: float(np.abs(printed - way).max()))
     _agree(model, quantity, printed, best, "from the losses of each sample")
 
@@ -147,8 +149,8 @@ def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
     """TOFU's forget quality, which these logs do not print, from the truth ratios of both."""
-    ratios = [one.raw.get("forget_truth_ratio") for one in (model, retrained)]
-    if not all(isinstance(one, np.ndarray) for one in ratios):
+    ratios = [run.raw.get("forget_truth_ratio") for run in (model, retrained)]
+    if not all(isinstance(run, np.ndarray) for run in ratios):
         return []
     value = _recompute.forget_quality(*ratios)
     return [Agreement("forget_quality", math.nan, value, "Kolmogorov–Smirnov test on truth ratios")]
