@@ -10,6 +10,9 @@ from unlearning_audit.display.failures import doubted, lines
 
 from job import script
 
+#: How to see more of a failure than its line.
+WHY = "`audit why` with the study's file shows the calls that led there."
+
 
 @script
 def failures(metrics: str, html: str, text: str) -> None:
@@ -27,6 +30,6 @@ def failures(metrics: str, html: str, text: str) -> None:
             if len(sentences) > len(listed)
             else []
         )
-        raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest]))
+        raise ValueError("\n".join(["everything else was computed and is in the report.", *listed, *rest, "", WHY]))
     with replacing(text) as part:
         part.write_text("")

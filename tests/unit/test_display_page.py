@@ -216,6 +216,7 @@ def test_heads_say_whether_controls_hold():
         ("fine", rows_of("none", "distinguishable", 0.4), GOOD[1]),
         ("empty", rows_of("none", "inconclusive", 0.01, p=0.5), GOOD[1]),
         ("off", rows_of("none", "distinguishable", 0.4), rows_of("retrain", "distinguishable", 0.3)),
+        ("wide", rows_of("none", "distinguishable", 0.4), rows_of("retrain", "inconclusive", 0.01, half=0.1, p=1.0)),
     ):
         found = made(("plain", ""), none, retrain, GOOD[2], scrub)
         states[name] = matrix.build(Numbers([], cases), found).columns[0].state.words
@@ -223,7 +224,12 @@ def test_heads_say_whether_controls_hold():
     found = made(("plain", ""), *GOOD, blind)
     state = matrix.build(Numbers([], cases), found).columns[0].state
     assert (state.words, state.sentence) == ("no yardstick", "nothing was retrained")
-    assert states == {"fine": "controls hold", "empty": "nothing to find", "off": "yardsticks disagree"}
+    assert states == {
+        "fine": "controls hold",
+        "empty": "nothing to find",
+        "off": "yardsticks disagree",
+        "wide": "controls not shown",
+    }
 
 
 def test_the_answer_names_methods_that_are_equivalent_wherever_they_were_tried():

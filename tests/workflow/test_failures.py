@@ -92,7 +92,9 @@ def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
     _, done = failed
     assert done.returncode != 0
     said = done.stdout.split("\nfailures: everything else was computed and is in the report.\n")[-1]
-    assert said.split("\n\n")[0].splitlines() == LINES
+    listed, closing = said.split("\n\n")[:2]
+    assert listed.splitlines() == LINES
+    assert closing == "`audit why` with the study's file shows the calls that led there."
     assert "a defect" not in done.stdout
     for words in ("RuleException", "CalledProcessError", "Traceback", "At least one job"):
         assert words not in done.stdout

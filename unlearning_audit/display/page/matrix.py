@@ -208,4 +208,8 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
         return State(MARKS[state], decisions.WORDS[state], exposed.text, "bad")
     if exposed.tone == "":
         return State("?", "not checked", exposed.text, "")
+    # A control that a study does not have has no value; one whose interval is wider than the margin has shown nothing.
+    unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
+    if unsure is not None:
+        return State("?", "controls not shown", unsure.text, "")
     return State("✓", "controls hold", exposed.text, "good")
