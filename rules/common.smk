@@ -42,6 +42,7 @@ PRIORITY = {
     "pretrain": 6,
     "train": 6,
     "selection": 5,
+    "tune": 5,
     "unlearn": 4,
     "readings": 3,
     "relearn": 3,

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError
+from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
@@ -47,8 +47,10 @@ def unlearn(
     settings: dict,
     place: dict,
     base: list[str] = (),
+    tuned: list[str] = (),
 ) -> dict:
     """``trained`` are the original models, or what an earlier request left; the method changes a copy of them.
+    ``tuned``: where trials say with which options.
 
     In a sequence it is asked to forget the newest request, or, with ``at_once``, all that were made.
     A method that fails leaves neither weights nor logits, and the reason is written in their place.
@@ -56,6 +58,8 @@ def unlearn(
     Of a user's own method only the weights count that it leaves: what these models answer is asked afterwards, of the
     data as they are, in a process that the method has not touched.
     """
+    for path in tuned:
+        settings = {**settings, "method_options": read_json(path)["options"]}
     samples, membership = Data.read(data), Membership.read(splits[0])
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a method may change the folder
     terms = place.get("terms", {})

@@ -26,6 +26,12 @@ TWO_PAIRS_MORE = {"splits": (0, 2, 1), "train": (0, 2, 1), "unlearn": (0, 8, 4),
 OTHER_BATCHES = {"splits": (2, 0, 1), "train": (2, 0, 1), "unlearn": (8, 0, 4), "attack": (5, 0, 5),
                  "metrics": (5, 0, 5), "comparisons": (1, 0, 1)}  # fmt: skip
 
+#: Both methods that declare a space, beside themselves at the study's own setting.
+TWO_TUNED = {"splits": (0, 2, 1), "train": (0, 2, 1), "tune": (0, 0, 2), "unlearn": (0, 8, 5), "attack": (0, 5, 2),
+             "metrics": (0, 5, 2), "comparisons": (1, 0, 1)}  # fmt: skip
+OTHER_TRIALS = {"tune": (2, 0, 2), "unlearn": (4, 9, 4), "attack": (2, 5, 2), "metrics": (2, 5, 2),
+                "comparisons": (1, 0, 1)}  # fmt: skip
+
 COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}}
 
 #: (field, edits before, edits after, the first stage that is rebuilt, or the counts of `rebuilt`).
@@ -76,6 +82,9 @@ ROWS = [
     ("scenario.attacks", {}, {"defaults/attacks": dict(reversed(BASE["defaults"]["attacks"].items()))}, NOTHING),
     ("scenario.metrics", COMPETITION, {"defaults/metrics": {"competition": {"delta": 1e-6}}}, "metrics"),
     ("scenario.controls", {}, {"defaults/controls": False}, ONE_CONTROL_LESS),
+    ("scenario.tune", {}, {"defaults/tune": {"trials": 4}}, TWO_TUNED),
+    ("scenario.tune", {"defaults/tune": {}}, {"defaults/tune/trials": 4}, OTHER_TRIALS),
+    ("scenario.tune", {"defaults/tune": {}}, {"defaults/tune/space": {"lr": [0.1, 0.2]}}, OTHER_TRIALS),
     ("scenario.vary", {}, {"scenarios/main/vary": {"recipe.lr": [0.1]}}, NOTHING),
     ("scenario.vary", {}, {"scenarios/main/vary": {"seedless": {"a": {}, "b": {"data": {"label_noise": 0}}}}}, TWICE),
     # how the data are used

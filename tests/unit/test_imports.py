@@ -35,6 +35,7 @@ HEAVY = {"torch", "torchvision", "opacus", "transformers", "art"}
 LIGHT = {"attacks", "metrics", "stats", "workflow", "study", "comparisons", "display", "command"}
 WITH_TORCH = {
     "workflow.attempt": "trains or unlearns one batch of models and records a failure, in the same jobs",
+    "workflow.campaign": "unlearns and judges models once for each setting of a method, in the jobs that tune only",
     "workflow.checkpoints": "asks models from elsewhere, in the jobs that read these only",
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
     "workflow.self_test": "compares a card with the processor, for one command",

@@ -13,6 +13,13 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-05, "high": 0.01, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "retain_share": [0.1, 0.3, 0.5, 1.0],
+}
+
 
 class Options(Optimiser):
     """Loss: T²·KL(teacher ‖ student) on mixed batches of forget and a ``retain_share`` of retain.

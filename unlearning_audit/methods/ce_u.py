@@ -12,6 +12,13 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "alpha": [0.0, 1.0, 2.0],
+}
+
 
 class Options(Optimiser):
     """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).

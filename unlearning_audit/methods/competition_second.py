@@ -14,6 +14,13 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.0001, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "restart": [0.1, 0.3, 0.5],
+}
+
 
 class Options(Optimiser):
     """``restart``: the share of each convolution's weights that start over, those with the smallest |gradient| of

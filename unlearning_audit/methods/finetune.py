@@ -7,6 +7,12 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.2, "log": True},
+    "epochs": {"low": 1, "high": 20},
+}
+
 
 class Options(Optimiser):
     """The optimiser's settings, and the number of epochs. Jia et al. 2023: lr .01, 10 epochs."""

@@ -10,6 +10,11 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "alpha": {"low": 1e-08, "high": 0.001, "log": True},
+}
+
 
 class Options(Settings):
     """``variant`` of the published code; ``alpha`` scales the noise's variance.

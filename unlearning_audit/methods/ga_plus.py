@@ -7,6 +7,14 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "refine_lr": {"low": 0.001, "high": 0.1, "log": True},
+    "refine_epochs": {"low": 0, "high": 10},
+}
+
 
 class Options(Optimiser):
     """``epochs`` of ascent, then ``refine_epochs`` of descent with ``refine_lr`` and ``refine_batch_size``.

@@ -10,6 +10,13 @@ from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "alpha": [1.0, 2.0, 5.0],
+}
+
 
 class Options(Optimiser):
     """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain); an epoch is one pass over forget.

@@ -14,6 +14,14 @@ from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "beta": [0.05, 0.1, 0.5],
+    "alpha": [1.0, 2.0, 5.0],
+}
+
 
 class Options(Optimiser):
     """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain); Δ = log p −

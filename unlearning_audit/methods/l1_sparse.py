@@ -10,6 +10,13 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.2, "log": True},
+    "epochs": {"low": 1, "high": 20},
+    "alpha": {"low": 1e-05, "high": 0.01, "log": True},
+}
+
 
 class Options(Optimiser):
     """Loss: CE(retain) + α_e·‖θ‖₁, over all parameters, with α_e from ``alpha`` by ``penalty_schedule`` over E epochs.

@@ -5,6 +5,12 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.0001, "high": 0.05, "log": True},
+    "epochs": {"low": 1, "high": 10},
+}
+
 
 class Options(Optimiser):
     """The optimiser's settings, and passes over forget. Jia et al. 2023: lr 1e-4, momentum .9, 5 epochs."""

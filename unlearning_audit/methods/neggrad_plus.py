@@ -9,6 +9,13 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 15},
+    "beta": [0.5, 0.8, 0.9, 0.95, 0.99],
+}
+
 
 class Options(Optimiser):
     """Loss: ``beta``·CE(retain) − (1 − ``beta``)·CE(forget).

@@ -13,6 +13,13 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.0001, "high": 0.05, "log": True},
+    "epochs": {"low": 1, "high": 15},
+    "beta": [0.05, 0.1, 0.5],
+}
+
 
 class Options(Optimiser):
     """Loss: −(2/``beta``)·log σ(``beta``·(NLL − NLL_original)) on forget, + ``retain_weight``·R(retain).

@@ -10,6 +10,12 @@ from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 15},
+}
+
 
 class Options(Optimiser):
     """Each epoch: a pass over forget with random labels, then one over retain.

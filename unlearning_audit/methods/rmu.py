@@ -13,6 +13,14 @@ from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 from unlearning_audit.randomness.keyed import seed_of
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "steering": [1.0, 2.0, 10.0, 100.0],
+    "alpha": [1.0, 2.0, 5.0],
+}
+
 
 class Options(Optimiser):
     """Loss: ‖h(x_f) − ``steering``·u‖² on forget + ``alpha``·‖h(x_r) − h_original(x_r)‖² on retain, each the mean over

@@ -12,6 +12,13 @@ from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 15},
+    "keep": [0.1, 0.3, 0.5, 0.7, 0.9],
+}
+
 
 class Options(Optimiser):
     """``keep``: the share of weights that may move. Each epoch: forget with random labels, then retain.

@@ -12,6 +12,15 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-05, "high": 0.005, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "gamma": [0.9, 0.95, 0.99],
+    "alpha": [0.001, 0.01, 0.1, 0.5],
+    "msteps": {"low": 1, "high": 5},
+}
+
 
 class Options(Optimiser):
     """Each epoch: for the first ``msteps`` epochs a pass over forget that maximises T²·KL(teacher ‖ student),

@@ -13,6 +13,14 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "beta": [2.5, 3.5, 4.5],
+    "gamma": [0.125, 0.25, 1.0],
+}
+
 
 class Options(Optimiser):
     """Loss: −``gamma``·(2/``beta``)·log σ(``beta``·(NLL − ``delta``)) on forget + ``alpha``·R(retain).

@@ -7,6 +7,12 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.settings import Settings
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "a": {"low": 0.5, "high": 50, "log": True},
+    "lam": {"low": 0.1, "high": 5, "log": True},
+}
+
 
 class Options(Settings):
     """Where F_forget > ``a``·F_all, θ is multiplied by min(``lam``·F_all/F_forget, 1).

@@ -7,6 +7,13 @@ from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 0.001, "high": 0.05, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "scale": {"low": 0.1, "high": 3.0},
+}
+
 
 class Options(Optimiser):
     """θ − ``scale``·(θ_overfit − θ), where θ_overfit is the original after ``epochs`` more passes over forget alone.

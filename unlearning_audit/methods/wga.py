@@ -11,6 +11,14 @@ from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "beta": [0.1, 1.0, 5.0],
+    "alpha": [1.0, 2.0, 5.0],
+}
+
 
 class Options(Optimiser):
     """Loss: −p^``beta``·NLL of each observed token of forget (the weight is no part of the gradient), mean over the

@@ -30,6 +30,7 @@ FORMS = ("trained", "unlearned", "own", "seen")
 
 def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
+    _tuning(scenario)
     _training(scenario)
     _attacks(scenario)
     _comparisons(scenario)
@@ -52,6 +53,24 @@ def scenario(scenario: Scenario) -> None:
         raise StudyError(
             ("data", "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
         )
+
+
+def _tuning(scenario: Scenario) -> None:
+    """Raise StudyError for methods that cannot be tuned in this scenario."""
+    tuned = next((name for name, method in scenario.methods.items() if method.tune), None)
+    if tuned is None:
+        return
+    if scenario.methods[tuned].name in ("none", "retrain"):
+        raise _joint(("methods", tuned, "tune"), f"has no effect on {scenario.methods[tuned].name}; leave it out")
+    if "retrain" not in scenario.methods:
+        raise _joint(("methods",), f"must hold retrain, from which the distance of {tuned!r} is tuned")
+    if not registry.offers(scenario.protocol, "game"):
+        raise _joint(
+            ("methods", tuned, "tune"),
+            f"needs a protocol of pairs, swap or random_splits, and this one is {scenario.protocol.name}",
+        )
+    if scenario.protocol.options.get("requests", 1) != 1:
+        raise _joint(("methods", tuned, "tune"), "cannot be used in a sequence of requests; set requests: 1")
 
 
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.settings import Settings
@@ -18,11 +18,36 @@ NOUNS = {"data": "data source", "models": "model", "protocols": "protocol", "met
          "metrics": "metric"}  # fmt: skip
 
 
+class Range(Settings):
+    """Values of an option from ``low`` to ``high``, whole where both are; ``log``: evenly in their logarithms."""
+
+    low: int | float
+    high: int | float
+    log: bool = False
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Range":
+        if not self.low <= self.high or (self.log and self.low <= 0):
+            raise ValueError("low must be at most high, and above 0 for log")
+        return self
+
+
+class Tune(Settings):
+    """How a method is tuned before it is audited: so many ``trials`` of other settings than the study's, on as many
+    ``pairs`` at most, drawn for that alone; ``space``: option → a list of values, or {low, high, log}, over what the
+    method's file declares as TUNE."""
+
+    trials: int = Field(16, ge=1, le=1024)
+    pairs: int = Field(2, ge=1)
+    space: dict[str, list[Any] | Range] = Field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A chosen plug-in: its ``name`` in the library, a user's ``file`` or None, its options in full.
 
-    ``depends``: files and folders that the user's file reads; ``time_limit``: seconds after which it is ended.
+    ``depends``: files and folders that the user's file reads; ``time_limit``: seconds after which it is ended;
+    ``tune``: how a method is tuned, with the whole space, if it is.
     """
 
     name: str
@@ -30,15 +55,18 @@ class Plugin:
     options: dict[str, Any]
     depends: tuple[str, ...] = ()
     time_limit: float | None = None
+    tune: Tune | None = None
 
 
 class Terms(Settings):
     """What may be said of any method, attack or metric, beside its own options. ``depends``: files and folders that a
     user's file reads by other ways than import, relative to the working directory; an edit there renews its results.
-    ``time_limit``: seconds after which a job of it is ended, and has failed."""
+    ``time_limit``: seconds after which a job of it is ended, and has failed. ``tune``: of a method, how it is tuned
+    before it is audited."""
 
     depends: tuple[str, ...] = ()
     time_limit: float | None = Field(None, gt=0)
+    tune: Tune | None = None
 
 
 #: Kinds of plug-ins that may have a time limit.
@@ -82,6 +110,7 @@ def choose(
         raise StudyError(at, messages.unknown(name, library, f"{NOUNS[kind]} {name!r}"))
     form = registry.options(kind, name, file)
     terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
+    terms += ["tune"] if kind == "methods" else []
     terms = [term for term in terms if term not in form.model_fields]
     also = ["name", *([] if takes_file else ["file"]), *terms, *beside]
     agreed = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
@@ -91,7 +120,29 @@ def choose(
                 (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
             )
     settings = validated(form, options, *where, also=also, partial=partial)
-    return settings and Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
+    plugin = settings and Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
+    return tuned(plugin, agreed.tune, *where) if plugin and agreed.tune else plugin
+
+
+def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
+    """The ``method`` with how it is tuned: what a study says over what the file declares. Raises StudyError for an
+    option that the method does not have, for a value that it does not take, and where there is no space."""
+    form = registry.options("methods", method.name, method.file)
+    declared = registry.constant(registry.source_file("methods", method.name, method.file), "TUNE") or {}
+    space = {**validated(Tune, {"space": declared}, *where).space, **tune.space}
+    if not space:
+        raise StudyError(
+            (*where, "tune", "space"), f"is missing: {method.name!r} declares no TUNE; map options to lists of values"
+        )
+    for name, axis in space.items():
+        at = (*where, "tune", "space", name)
+        if name not in form.model_fields:
+            raise StudyError(at, messages.unknown(name, sorted(form.model_fields), f"option {name!r}"))
+        if isinstance(axis, list) and not axis:
+            raise StudyError(at, "has no value")
+        for value in [axis.low, axis.high] if isinstance(axis, Range) else axis:
+            validated(form, {**method.options, name: value}, *where, "tune", "space")
+    return replace(method, tune=tune.model_copy(update={"space": space}))
 
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:

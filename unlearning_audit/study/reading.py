@@ -10,7 +10,7 @@ from unlearning_audit.study import checks, choice, configfile, expand, messages,
 from unlearning_audit.study.choice import Plugin, validated
 from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
 from unlearning_audit.study.messages import StudyError
-from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
+from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile, Tune
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
@@ -124,7 +124,7 @@ def _scenario(variant: expand.Variant) -> Scenario:
             model=choice.choose("models", fields.model, "model"),
             recipe=fields.recipe,
             protocol=choice.choose("protocols", fields.protocol, "protocol"),
-            methods=_with_control(choice.several("methods", fields.methods), fields.controls),
+            methods=_with_control(_tuned(choice.several("methods", fields.methods), fields.tune), fields.controls),
             attacks=choice.several("attacks", fields.attacks),
             metrics=_metrics(fields),
         )
@@ -169,6 +169,21 @@ def _imported(variant: expand.Variant) -> Scenario:
         variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
         {name: Plugin(name, None, {}) for name in names}, choice.several("attacks", fields.attacks), _metrics(fields),
     )  # fmt: skip
+
+
+def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
+    """Methods that are tuned, each beside itself at the study's own setting, ``NAME_published``."""
+    audited = {}
+    for name, method in methods.items():
+        file = registry.source_file("methods", method.name, method.file)
+        if tune and method.tune is None and registry.constant(file, "TUNE"):
+            method = choice.tuned(method, tune, "methods", name)
+        if method.tune and (beside := f"{name}_published") in methods:
+            raise StudyError(("methods", beside), "is made by the study itself, as the method is tuned; leave it out")
+        audited[name] = method
+        if method.tune:
+            audited[f"{name}_published"] = replace(method, tune=None)
+    return audited
 
 
 def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugin]:

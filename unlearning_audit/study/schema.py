@@ -14,7 +14,7 @@ from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study import messages
-from unlearning_audit.study.choice import Plugin
+from unlearning_audit.study.choice import Plugin, Tune
 from unlearning_audit.study.configfile import load  # noqa: F401 (a study starts here)
 
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=40)]
@@ -31,8 +31,8 @@ PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.
 STAGES = (
-    "external", "data", "pretrain", "splits", "train", "selection", "unlearn", "readings", "relearn", "generate",
-    "attack", "metrics", "comparisons",
+    "external", "data", "pretrain", "splits", "train", "selection", "tune", "unlearn", "readings", "relearn",
+    "generate", "attack", "metrics", "comparisons",
 )  # fmt: skip
 
 #: Kinds of figures, a file each.
@@ -192,7 +192,9 @@ class ScenarioFile(Settings):
 
     ``data``, ``model`` and ``protocol``: a name and options beside it. ``recipe``: how originals, retrained and shadow
     models are trained. ``methods``, ``attacks`` and ``metrics``: options by name; a list of names picks from the
-    defaults. ``controls``: train a second, independent retrained population. Beside these, ``vary``: axis → values,
+    defaults. ``controls``: train a second, independent retrained population. ``tune``: tune every method whose file
+    declares a space, unless it says so itself; each is audited at the setting that was chosen and, as NAME_published,
+    at the study's. Beside these, ``vary``: axis → values,
     where a list sets the field that the axis is called after, and a mapping sets any fields by label.
     """
 
@@ -204,6 +206,7 @@ class ScenarioFile(Settings):
     attacks: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
     metrics: dict[Name, dict[str, Any] | None] = Field(default_factory=dict)
     controls: bool = True
+    tune: Tune | None = None
 
 
 @dataclass(frozen=True)

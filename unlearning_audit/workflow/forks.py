@@ -50,7 +50,7 @@ SERVERS = {
 DRAWING = ("figures", "meta", "records", "verdicts")
 
 #: Scripts that import torch.
-WITH_MODELS = ("pretrain", "train", "unlearn", "readings", "relearn", "generate", "forecast")
+WITH_MODELS = ("pretrain", "train", "tune", "unlearn", "readings", "relearn", "generate", "forecast")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 

@@ -8,8 +8,9 @@ from typing import Any
 from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
-from unlearning_audit.study.schema import PLACES, Plugin, Scenario
+from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, PLACES, Plugin, Scenario
 from unlearning_audit.workflow.nodes import Node, Plan, terms
 
 
@@ -46,6 +47,7 @@ class Models:
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
         self.record = registry.protocol(scenario.protocol.name, scenario.protocol.file)
         self._batched: list[tuple[str, list[int]]] | None = None
+        self.seed, self.prefix = plan.study.seed, ""
 
     def count(self) -> tuple[int, int]:
         """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
@@ -168,11 +170,12 @@ class Models:
         unnamed = (*self.record.counts, "select_from", *(() if request else ("requests",)))
         options = {k: v for k, v in protocol.options.items() if k not in unnamed}
         step = {"request": request} if request else {}
-        label = [data.name.rsplit("-", 1)[0], protocol.name, _where(population, blocks), *after_request(request)]
+        where = self.prefix + _where(population, blocks)
+        label = [data.name.rsplit("-", 1)[0], protocol.name, where, *after_request(request)]
         return self.plan.add(
             "splits", "-".join(label),
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
-             "seed": self.study.seed, **step},
+             "seed": self.seed, **step},
             {"data": [data], "selection": self._selected}, {"data": "data", "selection": "selection"},
             ("membership.npz",), (protocol,), ("protocols",),
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
@@ -188,7 +191,7 @@ class Models:
         """The memberships of one batch and the models trained on them, which know of no request."""
         scenario = self.scenario
         requests = self._requests(data, population, blocks)
-        base, where = data.name.rsplit("-", 1)[0], _where(population, blocks)
+        base, where = data.name.rsplit("-", 1)[0], self.prefix + _where(population, blocks)
         recipe = scenario.recipe.model_dump(mode="json")
         train = self.plan.add(
             "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
@@ -267,9 +270,48 @@ class Models:
             return train
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
             return self._unlearn(data, requests[-1], train, train, method, {"at_once": True}, name)
+        tuned = [self._tune(data, method, name)] if method.tune else []
         for splits in requests:
-            models = self._unlearn(data, splits, train, models, method, {}, name)
+            models = self._unlearn(data, splits, train, models, method, {}, name, tuned)
         return models
+
+    def _tune(self, data: Node, method: Plugin, name: str) -> Node:
+        """Trials of a method's settings, on pairs that are drawn for tuning alone."""
+        scenario, trials = self.scenario, Models(self.plan, self.scenario)
+        trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
+        (population,) = self._populations()
+        splits, train = trials._batch(data, population, list(range(method.tune.pairs)))
+        retrained = trials._unlearn(data, splits, train, train, scenario.methods["retrain"], {}, "retrain")
+        attacks = {key: plugin for key, plugin in scenario.attacks.items() if not self._beyond("attacks", plugin)}
+        metrics = {key: plugin for key, plugin in scenario.metrics.items() if not self._beyond("metrics", plugin)}
+        settings = {
+            **train.settings, "method": method.name, "method_options": method.options,
+            "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
+            "attacks": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in attacks.items()},
+            "metrics": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in metrics.items()},
+            "paper_set": [key for key in PAPER_SET if key in attacks],
+            "adaptive_set": [key for key in ADAPTIVE_SET if key in attacks], "seed": self.study.seed,
+        }  # fmt: skip
+        plugins = (scenario.model, method, *attacks.values(), *metrics.values())
+        return self.plan.add(
+            "tune", f"{train.name.rsplit('-', 1)[0]}-{method_label(method, name)}", settings,
+            {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
+             "base": self._base(data)},
+            {"data": "data", "splits": "membership", "trained": "models", "originals": "logits",
+             "retrained": "logits", "base": "models"},
+            ("chosen.json", "trials.csv"), plugins,
+            ("models", "methods", *["attacks"] * len(attacks), *["metrics"] * len(metrics)),
+            place={"file": scenario.model.file, "method_file": method.file,
+                   "terms": _together(terms(scenario.model), terms(method))},
+        )  # fmt: skip
+
+    def _beyond(self, kind: str, plugin: Plugin) -> bool:
+        """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
+        one that decides nothing."""
+        file = registry.source_file(kind, plugin.name, plugin.file)
+        more = {"squared_norms", "tokens", "relearned", "generations"}
+        reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
+        return bool(reads) or (kind == "metrics" and "contributions" not in registry.defined(file))
 
     def _unlearn(
         self,
@@ -280,17 +322,18 @@ class Models:
         method: Plugin,
         how: dict[str, bool],
         name: str,
+        tuned: list[Node] = (),
     ) -> Node:
         """A request to the models that came out of ``before``, the training or an earlier request; ``name``: what the
-        study calls the method."""
+        study calls the method; ``tuned``: the trials that say with which options."""
         settings = {**train.settings, "method": method.name, "method_options": method.options, **how}
         if "file" in method.options:
             settings["method_code"] = source.digest(Path(method.options["file"]))
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
             "unlearn", "-".join([train.name.rsplit("-", 1)[0], *step, method_label(method, name)]), settings,
-            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data)},
-            {"data": "data", "splits": "membership", "trained": "models", "base": "models"},
+            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
+            {"data": "data", "splits": "membership", "trained": "models", "base": "models", "tuned": "chosen"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
             place={"file": self.scenario.model.file, "method_file": method.file,
                    "terms": _together(terms(self.scenario.model), terms(method))},

@@ -17,7 +17,8 @@ from typing import TextIO
 #: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
 #: Relative weights until a job of the same kind is measured.
 WEIGHTS = {
-    "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "unlearn": 0.9,
+    "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "tune": 12.0,
+    "unlearn": 0.9,
     "readings": 0.4, "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
 }  # fmt: skip
 #: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.

@@ -15,7 +15,7 @@ from unlearning_audit.display.page.matrix import MARKS
 #: Where a verdict stands: scenario, setting, method.
 Case = tuple[str, str, str]
 #: Stages from the first to the last, for the first at which two studies part.
-STAGES = ("data", "splits", "pretrain", "selection", "train", "relearn", "unlearn", "comparisons")
+STAGES = ("data", "splits", "pretrain", "selection", "train", "tune", "relearn", "unlearn", "comparisons")
 #: Settings that differ, at most as many as are named.
 NAMED = 3
 

@@ -1,0 +1,23 @@
+rule tune:
+    """Try settings of one method on pairs of their own, and choose the one that is audited."""
+    input:
+        unpack(inputs("tune")),
+    output:
+        chosen="results/tune/{node}/chosen.json",
+        trials="results/tune/{node}/trials.csv",
+        spec="results/tune/{node}/spec.json",
+    log:
+        "results/tune/{node}/log.txt",
+    priority: PRIORITY["tune"]
+    conda:
+        "../envs/train.yaml"
+    threads: 1
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+        runtime=240,
+    params:
+        settings=settings("tune"),
+        place=place("tune"),
+    script:
+        "../scripts/tune.py"

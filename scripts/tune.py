@@ -1,0 +1,39 @@
+"""Try settings of one method on pairs of their own, and choose the one that is audited."""
+
+import tempfile
+from pathlib import Path
+
+from unlearning_audit.plugins.isolation import isolated
+from unlearning_audit.workflow.campaign import Campaign
+
+from job import script
+
+
+@script
+def tune(
+    data: str,
+    splits: list[str],
+    trained: list[str],
+    originals: list[str],
+    retrained: list[str],
+    chosen: str,
+    trials: str,
+    settings: dict,
+    place: dict,
+    base: list[str] = (),
+) -> dict:
+    """``trained``, ``originals`` and ``retrained``: models before unlearning, their logits, and those of retraining.
+
+    A user's own method runs in a process of its own.
+    """
+    chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))
+    file = settings["method_options"].get("file") or place.get("method_file")
+
+    def run() -> dict:
+        with tempfile.TemporaryDirectory() as folder:
+            campaign = Campaign(
+                data, splits[0], trained[0], originals[0], retrained[0], settings, place, base, Path(folder)
+            )
+            return campaign.run(chosen, trials)
+
+    return isolated(run, file, **place.get("terms", {})) if file else run()

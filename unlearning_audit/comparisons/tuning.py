@@ -1,0 +1,129 @@
+"""Which setting of a method is tried on how many pairs, and which one is audited.
+
+A design is fixed before anything is run: the setting that the study names, and points of a scrambled Sobol sequence
+(Owen 1998) in the method's space. Rounds of successive halving (Jamieson & Talwalkar 2016) give fewer settings more
+pairs. Nothing of it is read from anywhere but the trials themselves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+#: Of the settings of a round, one in so many goes on.
+RATE = 3
+
+#: Distances, in margins, that differ by less are equal: the last bits of two machines decide nothing.
+TIE = 0.01
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is known of one setting after a round.
+
+    ``number``: 0 is the setting that the study names; ``distance`` from retraining, in margins, by the deciding metric
+    that is furthest, with its standard ``error``; ``worth``: the largest loss against retraining in margins, above 1 it
+    is too much; ``seconds`` of the method alone; ``note``: why there is no number, with infinite distance.
+    """
+
+    number: int
+    options: dict[str, Any] = field(default_factory=dict)
+    pairs: int = 0
+    distance: float = math.inf
+    error: float = math.inf
+    worth: float = math.inf
+    seconds: float = math.nan
+    metric: str = ""
+    note: str = ""
+
+
+def settings(
+    study: Mapping[str, Any], space: Mapping[str, Sequence | Mapping], trials: int, seed: int
+) -> list[dict[str, Any]]:
+    """The ``study``'s options and so many other settings of the ``space``; fewer where it has no more.
+
+    ``space``: option → list of values, or low and high, with log true evenly in their logarithms; whole numbers
+    where both ends are.
+    """
+    from scipy.stats import qmc
+
+    names, designs = sorted(space), [dict(study)]
+    if not names:
+        return designs
+    draws = qmc.Sobol(len(names), scramble=True, seed=seed)
+    for _ in range(8):  # a grid repeats itself
+        for point in draws.random(_power(trials)):
+            options = {**study, **{name: _value(space[name], at) for name, at in zip(names, point, strict=True)}}
+            if len(designs) <= trials and options not in designs:
+                designs.append(options)
+        if len(designs) > trials:
+            break
+    return designs
+
+
+def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
+    """(settings, pairs) of each round, for ``count`` settings, the study's own among them: all on one pair, then one in
+    `RATE` on twice as many, and two at least on all."""
+    plan = [(count, 1)]
+    while plan[-1][1] < pairs:
+        before, of = plan[-1]
+        plan.append((min(before, max(2, math.ceil(before / RATE))), min(2 * of, pairs)))
+    return plan
+
+
+def survivors(trials: Sequence[Trial], count: int) -> list[int]:
+    """Numbers of the ``count`` settings that go on: the nearest to retraining that keep their worth, then those that
+    lose least. The study's own always does, so that it is known as well as the winner."""
+    ranked = sorted(trials, key=_rank)
+    numbers = [trial.number for trial in ranked if trial.number != 0][: count - 1]
+    return sorted([0, *numbers])
+
+
+def choice(trials: Sequence[Trial]) -> Trial:
+    """The setting that is audited, of those of the last round.
+
+    The nearest to retraining of those that keep their worth; the first of several that are equal. The study's own stays
+    unless the nearest is nearer by more than the standard error of their difference (as if they were independent, which
+    is too wide), so that noise alone moves nobody from a published setting.
+    """
+    nearest = min(trials, key=_rank)
+    study = next((trial for trial in trials if trial.number == 0), nearest)
+    error = math.hypot(study.error, nearest.error)
+    alike = math.isfinite(study.distance) and study.worth <= max(1.0, nearest.worth)
+    return study if alike and study.distance - nearest.distance <= max(error, TIE) else nearest
+
+
+def flatness(trials: Sequence[Trial]) -> float:
+    """The share of settings that are not told from the nearest: within the standard error of their difference, in the
+    first round, of which all settings are part. 1: no option matters; small: a needle."""
+    best = min(trials, key=_rank)
+    near = [
+        trial.worth <= max(1.0, best.worth)
+        and trial.distance - best.distance <= max(math.hypot(trial.error, best.error), TIE)
+        for trial in trials
+        if math.isfinite(trial.distance)
+    ]
+    return float(np.mean(near)) if near else math.nan
+
+
+def _rank(trial: Trial) -> tuple[float, float, int]:
+    steps = trial.distance / TIE
+    return max(trial.worth, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
+
+
+def _power(count: int) -> int:
+    return 2 ** math.ceil(math.log2(max(count, 1)))
+
+
+def _value(axis: Sequence | Mapping, at: float) -> Any:
+    if not isinstance(axis, Mapping):
+        return axis[min(int(at * len(axis)), len(axis) - 1)]
+    low, high = axis["low"], axis["high"]
+    if isinstance(low, int) and isinstance(high, int):
+        if axis.get("log"):
+            return min(int(math.exp(math.log(low) + at * math.log((high + 1) / low))), high)
+        return min(low + int(at * (high - low + 1)), high)
+    value = low * (high / low) ** at if axis.get("log") else low + at * (high - low)
+    return float(f"{value:.3g}")  # as one would write it, and the same on every machine

@@ -1,0 +1,214 @@
+"""Trials of one method's settings: each makes the models of some pairs forget, and is judged as it will be audited."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.artifacts.contributions import Contribution
+from unlearning_audit.artifacts.files import NoAnswerError, write_json
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.comparisons import distances, tuning
+from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
+from unlearning_audit.comparisons.tuning import Trial
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard
+from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.workflow.attempt import check_models, described
+from unlearning_audit.workflow.open_bank import open_bank
+
+#: Draws behind the band of several attacks, of which a trial reads only the strongest.
+DRAWS = 100
+
+#: The columns of trials.csv: distances and losses of worth in margins, with 95 % limits; ``stage`` from 1 on.
+COLUMNS = ("stage", "trial", "pairs", "metric", "distance", "ci_low", "ci_high", "worth", "seconds", "chosen",
+           "options", "note")  # fmt: skip
+
+
+class Campaign:
+    """All trials of one method, pair by pair: what one round made of a pair the next one reads again.
+
+    ``settings`` as of the stage ``tune``; files of working data lie in ``folder``.
+    """
+
+    def __init__(
+        self,
+        data: str,
+        splits: str,
+        trained: str,
+        originals: str,
+        retrained: str,
+        settings: dict,
+        place: dict,
+        base: list[str],
+        folder: Path,
+    ) -> None:
+        self.data_file, self.settings, self.folder = data, settings, folder
+        self.data = Data.read(data)
+        membership = Membership.read(splits, len(self.data.y))
+        self.method = registry.load("methods", settings["method"], place.get("method_file"))
+        self.file = settings["method_options"].get("file") or self.method.__file__
+        bank = open_bank(self.data, membership, settings, place, base)
+        bank.load(trained)
+        bank.seeds = membership.unlearning_seeds()
+        self.pairs, self.banks = [], []
+        for pair in np.unique(membership.block):
+            models = np.flatnonzero(membership.block == pair)
+            self.pairs.append(membership[models])
+            self.banks.append(bank.take(models))
+        self.splits = [self._file("membership", pair) for pair in range(len(self.pairs))]
+        for member, path in zip(self.pairs, self.splits, strict=True):
+            member.write(path)
+        self.originals, self.retrained = (self._parts(path, membership) for path in (originals, retrained))
+        self.unlearned: dict[int, list[str]] = {}
+        self.seconds: dict[int, float] = {}
+        self._yardsticks: dict[int, dict[str, Contribution]] = {}
+
+    def run(self, chosen: str, trials: str) -> dict:
+        """Run all rounds, and write the setting that was ``chosen`` and the table of ``trials``; facts for the spec."""
+        tune, start = self.settings["tune"], time.perf_counter()
+        seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
+        designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
+        numbers, table, rounds = list(range(len(designs))), [], []
+        for count, pairs in tuning.rounds(len(designs), len(self.pairs)):
+            numbers = tuning.survivors(rounds[-1], count) if rounds else numbers
+            rounds.append([self.trial(number, designs[number], pairs) for number in numbers])
+            table += [_row(len(rounds), trial) for trial in rounds[-1]]
+        winner = tuning.choice(rounds[-1])
+        for row in table:
+            row["chosen"] = int(row["trial"] == winner.number)
+        tables.write_rows(trials, table, COLUMNS)
+        study = next(trial for trial in rounds[-1] if trial.number == 0)
+        flatness, seconds = tuning.flatness(rounds[0]), time.perf_counter() - start
+        write_json(
+            chosen,
+            {
+                "options": winner.options,
+                "trial": winner.number,
+                "trials": len(designs),
+                "distance": _number(winner.distance),
+                "error": _number(winner.error),
+                "study_distance": _number(study.distance),
+                "study_error": _number(study.error),
+                "flatness": _number(flatness),
+                "pairs": len(self.pairs),
+            },
+        )
+        return {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
+
+    def trial(self, number: int, options: dict, pairs: int) -> Trial:
+        """One setting on the first ``pairs`` pairs."""
+        trial = Trial(number, options, pairs)
+        try:
+            files = self.unlearned.setdefault(number, [])
+            while len(files) < pairs:
+                files.append(self._forgotten(number, options, len(files)))
+            return self._judged(replace(trial, seconds=self.seconds[number]), files[:pairs])
+        except (PluginError, NoAnswerError, ValueError) as error:
+            return replace(trial, note=str(error))
+
+    def _forgotten(self, number: int, options: dict, pair: int) -> str:
+        """The file of what the models of a pair answer after unlearning."""
+        bank, member = self.banks[pair].copy(), self.pairs[pair]
+        before, start = described(bank), time.perf_counter()
+        with guard(self.file):
+            settings = self.method.Options(**options)
+            returned = self.method.unlearn(bank, Rows.where(member.forget), Rows.where(member.retain), settings)
+        check_models(bank, before, returned, self.file)
+        self.seconds[number] = self.seconds.get(number, 0.0) + time.perf_counter() - start
+        path = self._file(f"trial{number}", pair)
+        Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=bank.logits()).write(path)
+        return path
+
+    def _judged(self, trial: Trial, files: list[str]) -> Trial:
+        """The trial with its distance from retraining and its worth."""
+        contributions = {"trial": self._contributions(files)}
+        if trial.pairs not in self._yardsticks:
+            self._yardsticks[trial.pairs] = self._contributions(self.retrained[: trial.pairs])
+        contributions[RETRAIN] = self._yardsticks[trial.pairs]
+        reads = []
+        for metric in contributions["trial"]:
+            side = distances.against("trial", metric, contributions)
+            if isinstance(side, Side) and not side.audited.standard.coarse:
+                rng = generator(self.settings["seed"], "tune", metric)
+                reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
+        deciding = [read for read in reads if read.side.audited.standard.deciding]
+        if not deciding:
+            raise ValueError("no metric of this scenario says how far a method is from retraining")
+        furthest = max(deciding, key=lambda read: abs(_margins(read)))
+        losses = [_margins(read) for read in reads if not read.side.audited.standard.deciding]
+        error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
+        return replace(
+            trial, distance=abs(_margins(furthest)), error=error, worth=max(losses, default=0.0),
+            metric=furthest.metric + (f" ({furthest.attack})" if furthest.attack else ""),
+        )  # fmt: skip
+
+    def _contributions(self, files: list[str]) -> dict[str, Contribution]:
+        """What every metric adds up of the models that answer so: with the attacks that read logits alone."""
+        attacks = self.settings["attacks"]
+        case = self._case(files, None)
+        columns = [
+            part
+            for name, entry in attacks.items()
+            for part in scoring.scored(case, name, registry.load("attacks", entry["name"]), entry, case.seed)
+        ]
+        path = str(self.folder / "scores.parquet")
+        merged = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]} if columns else None
+        tables.write_scores(path, merged or tables.no_scores())
+        case, contributions = self._case(files, path), {}
+        for entry in self.settings["metrics"].values():
+            module = registry.load("metrics", entry["name"])
+            contributions |= module.contributions(case, module.Options(**entry["options"]))
+        return contributions
+
+    def _case(self, files: list[str], scores: str | None) -> Case:
+        pairs = len(files)
+        case = Case(self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores, self.retrained[:pairs])
+        case.seed, case.draws = self.settings["seed"], DRAWS
+        case.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
+        return case
+
+    def _parts(self, path: str, membership: Membership) -> list[str]:
+        """The logits of a file in files of their own, pair by pair."""
+        whole, files = Logits.read(path, len(membership.seed)), []
+        for pair, block in enumerate(np.unique(membership.block)):
+            files.append(self._file(Path(path).parent.name, pair))
+            logits = whole.logits[membership.block == block]
+            Logits(index=whole.index, y=whole.y, logits=logits).write(files[-1])
+        return files
+
+    def _file(self, name: str, pair: int) -> str:
+        folder = self.folder / f"{name}-{pair}"
+        folder.mkdir()
+        return str(folder / ("membership.npz" if name == "membership" else "logits.npz"))
+
+
+def _margin(read: Read) -> float:
+    far, near = read.distance.margin
+    return near if read.distance.estimate.value > 0 else -far
+
+
+def _margins(read: Read) -> float:
+    return float(read.distance.estimate.value) / _margin(read)
+
+
+def _number(value: float) -> float | None:
+    return round(value, 6) if np.isfinite(value) else None
+
+
+def _row(stage: int, trial: Trial) -> dict:
+    half = 1.96 * trial.error
+    low, high = max(trial.distance - half, 0.0), trial.distance + half
+    known = np.isfinite(trial.distance)
+    return {
+        "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric,
+        "distance": trial.distance if known else np.nan, "ci_low": low if known else np.nan,
+        "ci_high": high if known else np.nan, "worth": trial.worth if known else np.nan, "seconds": trial.seconds,
+        "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
+    }  # fmt: skip
