@@ -1,9 +1,11 @@
 """Let the defender's language models of one batch say by themselves what stands in the scored tokens of samples."""
 
+from pathlib import Path
+
 from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
+from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import open_targets
 
 from job import script
@@ -13,13 +15,15 @@ from job import script
 def generate(data: str, splits: list[str], unlearned: list[str], generations: str, settings: dict, place: dict) -> dict:
     """Greedy decoding; of what is kept and of the test part only as many samples as the settings say."""
     samples, membership = Data.read(data), Membership.read(splits[0])
-    try:
+    generations = str(Path(generations).absolute())  # a model may change the folder
+
+    def ask() -> dict:
         member, bank = open_targets(samples, membership, unlearned[0], settings, place)
-    except NoAnswerError as error:
-        Generations.write_failure(generations, str(error))
-        return {"failed": str(error)}
-    rows = queried(member, samples.part, settings["most"])
-    answers = generation.greedy(bank, rows)
-    longest = int((answers >= 0).sum(-1).max(initial=1))
-    Generations(answers[..., :longest], rows).write(generations)
-    return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}
+        rows = queried(member, samples.part, settings["most"])
+        with of_model(settings, place):
+            answers = generation.greedy(bank, rows)
+        longest = int((answers >= 0).sum(-1).max(initial=1))
+        Generations(answers[..., :longest], rows).write(generations)
+        return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}
+
+    return answered(ask, place, lambda _, why: Generations.write_failure(generations, why))

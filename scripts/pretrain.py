@@ -1,5 +1,7 @@
 """Train the one model on public text that all others of a scenario start from."""
 
+from pathlib import Path
+
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Data
@@ -7,6 +9,8 @@ from unlearning_audit.bank import card
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins.isolation import apart
+from unlearning_audit.workflow.attempt import of_model
 from unlearning_audit.workflow.open_bank import builder, check_tokens
 
 from job import script
@@ -18,6 +22,17 @@ def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
     samples = Data.read(data)
     if samples.public is None or not len(samples.public):
         raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
+    models = str(Path(models).absolute())  # a model may change the folder
+
+    def learn() -> dict:
+        with of_model(settings, place):
+            return learned(samples, models, settings, place)
+
+    return apart(learn, place.get("file"), place.get("where", "model"), **place.get("terms", {}))
+
+
+def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
+    """Train on ``public`` and write the weights; facts for the spec."""
     bank = Bank.create(
         builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
         [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),

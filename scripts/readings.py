@@ -1,8 +1,10 @@
 """Read more of one batch of models than their logits: gradients of samples, or single tokens."""
 
+from pathlib import Path
+
 from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.files import FailedError, NoAnswerError
 from unlearning_audit.artifacts.readings import Readings
+from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import open_bank, read_signal
 
 from job import script
@@ -15,12 +17,14 @@ def readings(data: str, splits: list[str], models: list[str], readings: str, set
     Where there are no models, the reason is written in place of the readings.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
-    try:
+    readings = str(Path(readings).absolute())  # a model may change the folder
+
+    def ask() -> dict:
         bank = open_bank(samples, membership, settings, place)
         bank.load(models[0])
-    except NoAnswerError as error:
-        part = error.part if isinstance(error, FailedError) else "method"
-        Readings.write_failure(readings, part, str(error))
-        return {"failed": str(error)}
-    read_signal(bank, membership, settings["signal"], settings["rows"]).write(readings)
-    return {"models": len(bank), "device": bank.device}
+        with of_model(settings, place):
+            values = read_signal(bank, membership, settings["signal"], settings["rows"])
+        values.write(readings)
+        return {"models": len(bank), "device": bank.device}
+
+    return answered(ask, place, lambda part, why: Readings.write_failure(readings, part, why))

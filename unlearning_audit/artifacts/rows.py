@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unlearning_audit.artifacts.cells import inert, plain
 from unlearning_audit.artifacts.files import ArtifactError, checked, replacing
 from unlearning_audit.artifacts.tables import light_arrow
 
@@ -97,9 +98,6 @@ PLACES = COLUMNS[COLUMNS.index("role") :]
 #: Columns of failures; their sentence stands in the column note, and failed in the column metric.
 FAILED = ("failed", "name", "file", "line", "traceback")
 
-#: What formulas of spreadsheets begin with, and such text itself.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
-
 #: What the column metric says of a failure.
 FAILURE = "failed"
 
@@ -131,7 +129,7 @@ def write_union(path: str | Path, study: str, records: Collection[Record]) -> No
             entry.scenario,
             entry.protocol,
             entry.method,
-            *(entry.axes.get(axis, "") for axis in axes),
+            *(inert(str(entry.axes.get(axis, ""))) for axis in axes),
             *_cells(entry.row),
         ]
         for entry in records
@@ -148,7 +146,8 @@ def read_union(
     for header, cells, row in _read(
         path, OWNER, {name: values for name, values in filters.items() if values is not None}
     ):
-        axes = {name[len(AXIS) :]: cells[at] for name, at in header.items() if name.startswith(AXIS) and cells[at]}
+        places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
+        axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
         records.append(Record(scenario, protocol, method, axes, row))
     return records
@@ -158,23 +157,14 @@ def _cells(row: Row | Failure) -> list[str]:
     if isinstance(row, Failure):
         blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
         texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]
-        return list(map(_inert, texts))
+        return list(map(inert, texts))
     return [*map(_text, astuple(row)), *[""] * len(FAILED)]
 
 
 def _text(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
-    return "" if value is None else _inert(value) if isinstance(value, str) else str(value)
-
-
-def _inert(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula: with an apostrophe before it, which `_plain` takes away."""
-    return f"'{text}" if text.startswith(FORMULAS) else text
-
-
-def _plain(text: str) -> str:
-    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
+    return "" if value is None else inert(value) if isinstance(value, str) else str(value)
 
 
 def _write(path: str | Path, header: tuple[str, ...], lines: Iterable[list[str]]) -> None:
@@ -249,11 +239,11 @@ def _row(path: str | Path, line: int, header: dict[str, int], cells: list[str]) 
     for name in COLUMNS:
         text = cells[header[name]]
         try:
-            values[name] = _EMPTY[name] if text == "" else _KIND.get(name, _plain)(text)
+            values[name] = _EMPTY[name] if text == "" else _KIND.get(name, plain)(text)
         except ValueError:
             problem = f"line {line}, column {name!r}: {text!r} is not a number"
             raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-    kind, name, file, number, trace = (_plain(cells[header[column]]) for column in FAILED)
+    kind, name, file, number, trace = (plain(cells[header[column]]) for column in FAILED)
     if not kind:
         return Row(**values)
     if kind not in KINDS or not (number or "0").isdecimal():

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
+from unlearning_audit.artifacts.cells import inert
 from unlearning_audit.artifacts.files import Check, checked, node_of, replacing, same_node
 
 ROLES = ("forget", "heldout", "retain", "test")
@@ -123,12 +124,12 @@ def read_failures(path: str | Path) -> dict[str, str]:
 def _text(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
-    return "" if value is None else str(value)
+    return "" if value is None else inert(value) if isinstance(value, str) else str(value)
 
 
 def write_rows(path: str | Path, rows: list[dict], columns: tuple[str, ...]) -> None:
-    """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell."""
+    """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, text that is no formula."""
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        writer.writerow(map(inert, columns))
         writer.writerows([_text(row.get(column, "")) for column in columns] for row in rows)

@@ -1,8 +1,8 @@
 """The tables of a comparison: verdicts, the distances that they rest on, ranks, and what could be distinguished."""
 
-import csv
 from pathlib import Path
 
+from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import ArtifactError, checked
 
 VERDICTS = (
@@ -38,8 +38,7 @@ def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
 
     def load() -> tuple[list[str], list[dict]]:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            return list(reader.fieldnames or ()), list(reader)
+            return cells.read(file)
 
     header, rows = checked(path, load)
     if tuple(header) != columns:

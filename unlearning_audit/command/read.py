@@ -72,10 +72,12 @@ def _options(columns: list[str]) -> dict | None:
 
 
 def _write_agreements(path: Path, rows: list[dict]) -> None:
+    from unlearning_audit.artifacts.cells import inert
+
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: inert(str(cell)) for name, cell in row.items()} for row in rows)
 
 
 def _told(imported, path: Path) -> list[str]:

@@ -108,6 +108,31 @@ def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file
         return failure(models, logits, part, str(error))
 
 
+def answered(ask: Callable[[], dict], place: dict, write_failure: Callable[[str, str], None]) -> dict:
+    """Facts of what ``ask`` writes about models that were unlearned; a user's own model is asked in a process of its
+    own. Where there are no models, or these fail, ``write_failure`` is given what failed, "model" or "method", and why.
+    """
+
+    def safely() -> dict:
+        try:
+            return ask()
+        except NoAnswerError as error:
+            part, why = (error.part or "method" if isinstance(error, FailedError) else "method"), str(error)
+        except PluginError as error:
+            traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
+            part, why = "model", str(error)
+        write_failure(part, why)
+        return {"failed": why}
+
+    if not place.get("file"):
+        return safely()
+    try:
+        return isolated(safely, place["file"], **place.get("terms", {}))
+    except PluginError as error:  # the process itself ended
+        write_failure("model", str(error))
+        return {"failed": str(error)}
+
+
 def failure(models: str, logits: str, part: str, why: str) -> dict:
     """Write that there are no models and no logits, and why; return it for the spec."""
     print(why, file=sys.stderr)

@@ -230,7 +230,8 @@ class Models:
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
             "pretrain", label, settings, {"data": [data]}, {"data": "data"}, ("models.safetensors",),
-            (model,), ("models",), place={"file": model.file},
+            (model,), ("models",),
+            place={"file": model.file, "terms": terms(model), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
     def _weights(self) -> dict[str, str]:
@@ -257,7 +258,8 @@ class Models:
                  "signal": signal, "rows": rows},
                 {"data": [data], "splits": [memberships], "models": [node]},
                 {"data": "data", "splits": "membership", "models": "models"}, ("readings.npz",),
-                (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
+                (self.scenario.model,), ("models",),
+                place={"file": self.scenario.model.file, "terms": terms(self.scenario.model)},
             )
             for signal, rows in signals.items()
             for memberships, node in zip(splits, models, strict=True)

@@ -7,7 +7,7 @@ from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import looks
 from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, Plugin
-from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
+from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan, terms
 from unlearning_audit.workflow.plan_models import Models, after_request, method_label
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
@@ -181,13 +181,14 @@ class Judged(Models):
             jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
         counterparts = [nodes for nodes in references if nodes != models][:1]
 
-        def node(stage: str, output: str, terms: dict[str, int], of: Node, memberships: Node) -> Node:
+        def node(stage: str, output: str, extent: dict[str, int], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
-                stage, of.name.rsplit("-", 1)[0], {**settings, **terms},
+                stage, of.name.rsplit("-", 1)[0], {**settings, **extent},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
                 {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
-                (self.scenario.model,), ("models",), place={"file": self.scenario.model.file},
+                (self.scenario.model,), ("models",),
+                place={"file": self.scenario.model.file, "terms": terms(self.scenario.model)},
             )  # fmt: skip
 
         return {

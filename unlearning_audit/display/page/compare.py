@@ -1,6 +1,5 @@
 """Finished studies side by side: verdicts that differ and why, and whether methods rank alike."""
 
-import csv
 import math
 import textwrap
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import unlearning_audit
 from unlearning_audit import stats
+from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import ArtifactError, checked, read_json
 from unlearning_audit.display import decisions, naming
 from unlearning_audit.display.page.matrix import MARKS
@@ -67,7 +67,7 @@ def read(folder: str | Path) -> Study:
 
     def load() -> list[dict]:
         with table.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+            return cells.read(file)[1]
 
     verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in checked(table, load)}
     unknown = {row["verdict"] for row in verdicts.values()} - set(decisions.WORDS)

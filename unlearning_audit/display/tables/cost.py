@@ -1,9 +1,9 @@
 """The cost ledger: the only output whose numbers change from run to run."""
 
-import csv
 import math
 from pathlib import Path
 
+from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import checked, read_json
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
@@ -35,7 +35,7 @@ def read(path: str | Path) -> list[dict]:
                 "cpu_seconds": float,
                 "unlearn_seconds": float,
             }
-            return [{k: kinds.get(k, str)(v) for k, v in row.items()} for row in csv.DictReader(file)]
+            return [{k: kinds.get(k, str)(v) for k, v in row.items()} for row in cells.read(file)[1]]
 
     return checked(path, load)
 

@@ -1,8 +1,8 @@
 """Forecast of a study's cost beside what jobs took: tables for the terminal and for files."""
 
-import csv
 from pathlib import Path
 
+from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import checked
 from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
@@ -67,7 +67,7 @@ def read(path: str | Path) -> list[dict]:
     def load() -> list[dict]:
         kinds = {"models": int, "seconds": float, "bytes": float}
         with Path(path).open(newline="", encoding="utf-8") as file:
-            return [{k: kinds.get(k, str)(row[k]) for k in forecast.COLUMNS} for row in csv.DictReader(file)]
+            return [{k: kinds.get(k, str)(row[k]) for k in forecast.COLUMNS} for row in cells.read(file)[1]]
 
     return checked(path, load)
 

@@ -1,8 +1,8 @@
 """Table of what metrics are worth: a line for each metric, a column for each property; then scenario by scenario."""
 
-import csv
 from pathlib import Path
 
+from unlearning_audit.artifacts import cells
 from unlearning_audit.artifacts.files import checked
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
 from unlearning_audit.display.lookup import Cell, label, missing
@@ -27,7 +27,7 @@ def read(path: str | Path) -> list[dict]:
         with Path(path).open(newline="", encoding="utf-8") as file:
             numbers = {"value", "ci_low", "ci_high"}
             found = [
-                {k: float(v or "nan") if k in numbers else v for k, v in row.items()} for row in csv.DictReader(file)
+                {k: float(v or "nan") if k in numbers else v for k, v in row.items()} for row in cells.read(file)[1]
             ]
             return [{**row, "n": int(row["n"])} for row in found]
 
