@@ -1,0 +1,63 @@
+"""Titles that mean something to a template, a page, a formula or a terminal stand where they are shown as they are."""
+
+import csv
+import html
+import re
+
+import pytest
+import yaml
+
+#: What stands in the titles of a table and of a figure, by what would take it for more than text.
+TITLES = {
+    "template": r"back\slash \1 \g<0> \n",
+    "markup": "<script>alert(1)</script> <b>x</b> & y",
+    "braces": "{{ 7 * 7 }} {% raw %} {name} ${HOME} %s",
+    "mathtext": r"$\frac{1$ and $x_1",
+    "formula": "=HYPERLINK(1)",
+    "markdown": "*a* _b_ `c` | d [e](f) # g",
+    "quotes": "it's \"so\" 'x",
+}
+
+
+@pytest.fixture(scope="module")
+def titled(finished, tmp_path_factory):
+    place = finished.copy(tmp_path_factory.mktemp("titled") / "work")
+    study = yaml.safe_load((place.folder / "study.yaml").read_text())
+    for name, title in TITLES.items():
+        study["tables"][name] = {**study["tables"]["quality"], "title": title}
+        study["figures"][name] = {**study["figures"]["quality"], "title": title}
+    place.write(study)
+    return place, place.run().stdout
+
+
+def test_the_run_says_nothing_of_them(titled):
+    _, said = titled
+    assert "Traceback" not in said
+    assert "defect" not in said
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_the_page_and_the_drawing_show_the_title_as_text(titled, name):
+    place, _ = titled
+    page = (place.folder / "results/tiny/report.html").read_text()
+    text = html.unescape(re.sub(r"<(script|style)\b[^>]*>.*?</\1>", "", page, flags=re.DOTALL))
+    assert text.count(TITLES[name]) >= 2  # the table's and the figure's
+    assert "<script>alert(1)" not in page
+    assert "49" not in re.findall(r"<h\d[^>]*>([^<]*)</h\d>", page)
+    drawing = (place.folder / f"results/tiny/figures/{name}.svg").read_text()
+    assert "<script" not in drawing
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_tables_hold_it_as_text(titled, name):
+    place, _ = titled
+    folder = place.folder / "results/tiny/tables"
+    with (folder / f"{name}.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
+    markdown = (folder / f"{name}.md").read_text()
+    assert "<script" not in markdown
+    letters = re.sub(r"\W", "", TITLES[name])
+    for text in (markdown, (folder / f"{name}.tex").read_text()):
+        plain = re.sub(r"&\w+;|\\text\w+\{\}|\W", "", text)
+        assert re.sub(r"amp|lt|gt", "", letters)[:8] in re.sub(r"amp|lt|gt", "", plain)
