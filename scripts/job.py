@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from unlearning_audit.artifacts import blocks
-from unlearning_audit.artifacts.files import checksum, node_of, seal, write_spec
+from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -31,7 +31,11 @@ def script(function: Callable) -> Callable:
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None or function.__module__ != "__main__":
         return function
-    log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
+    try:
+        log = open(job.log[0], "w", buffering=1) if job.log else sys.stderr  # noqa: SIM115 (open until the process ends)
+    except OSError as error:
+        print(f"\n{job.rule}: {unwritable(job.log[0], error)}\n", file=sys.stderr, flush=True)
+        sys.exit(1)
     sys.stdout = sys.stderr = log
     # By force, for libraries that were imported may have spoken first.
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)

@@ -61,13 +61,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
         # Libraries in Rust raise other exceptions, with the system's error in the text only.
         if not isinstance(error, OSError) and "os error" not in str(error):
             raise
-        raise ArtifactError(
-            f"{path}: could not be written ({getattr(error, 'strerror', None) or error}); free space or fix the "
-            "permissions and run again, finished files are kept"
-        ) from error
+        raise ArtifactError(unwritable(path, error)) from error
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def unwritable(path: str | Path, error: Exception) -> str:
+    """The sentence on a file that could not be written because of ``error``."""
+    return (
+        f"{path}: could not be written ({getattr(error, 'strerror', None) or error}); free space or fix the "
+        "permissions and run again, finished files are kept"
+    )
 
 
 def _host() -> str:

@@ -47,9 +47,10 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
     """Raise PluginError for everything that code of the plug-in in ``file`` raises, its calls of sys.exit included.
 
     Memory that is used up, a full disk and an interruption are not the plug-in's fault, and are raised as they are; so
-    is ``but``. A copy of the process that the code made with os.fork ends here.
+    is ``but``. A copy of the process that the code made with os.fork ends here. The working directory is afterwards
+    what it was, because paths of a job are relative to it.
     """
-    process = os.getpid()
+    process, folder = os.getpid(), os.getcwd()
     try:
         yield
     except BaseException as error:
@@ -61,6 +62,9 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
         raise PluginError(
             f"{place(error, file)}: {_error_text(error)}", readable(file), line(error, file), trace
         ) from error
+    finally:
+        if os.getpid() == process:
+            os.chdir(folder)
     if os.getpid() != process:
         os._exit(0)
 
