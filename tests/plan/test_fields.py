@@ -14,6 +14,7 @@ MULTISTEP = {"defaults/recipe/schedule": "multistep", "defaults/recipe/milestone
 PART = {"scenarios/part": {"methods": ["none", "finetune"]}}
 PRIVATE = {"defaults/recipe/dp": {"epsilon": 8.0}}
 NOTHING = {}
+TWO = {"scenarios/other": {"data": {"label_noise": 0}}}
 VERDICTS = {"comparisons": (1, 0, 1)}
 
 #: One more method in two batches, one more attack, one more scenario that shares nothing.
@@ -43,6 +44,7 @@ ROWS = [
     ("bootstrap", {}, {"bootstrap": 500}, "metrics"),
     ("margins", {}, {"margins": {"advantage": 0.1}}, VERDICTS),
     ("looks", {}, {"looks": [4, 8]}, VERDICTS),
+    ("family", TWO, {"family": "study"}, {"comparisons": (2, 0, 2)}),
     *(
         (f"margins.{name}", {}, {f"margins/{name}": 1.3 if value > 1 else 0.12}, VERDICTS)
         for name, value in schema.Margins().model_dump().items()

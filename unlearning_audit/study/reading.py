@@ -39,7 +39,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
                 checks.display(kind, name, display, scenarios)
         whole = Study(
             top.study, top.seed, top.batch, top.bootstrap, top.keep, top.limit, top.margins, tuple(top.looks),
-            scenarios, top.tables, figures,
+            len(scenarios) if top.family == "study" else 1, scenarios, top.tables, figures,
         )  # fmt: skip
         return select(whole, top.only)
     except StudyError as error:

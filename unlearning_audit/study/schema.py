@@ -173,6 +173,9 @@ class StudyFile(Settings):
     looks: list[int] = Field(
         default_factory=list, description="numbers of pairs at which verdicts are looked at while the study grows"
     )
+    family: Literal["scenario", "study"] = Field(
+        "scenario", description="where a false verdict has 5 % in all: in each scenario, or in the whole study"
+    )
     only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
     defaults: dict[str, Any] = Field(default_factory=dict)
     scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
@@ -244,6 +247,7 @@ class Study:
     limit: int
     margins: Margins
     looks: tuple[int, ...]
+    family: int
     scenarios: tuple[Scenario, ...]
     tables: dict[str, Table]
     figures: dict[str, Figure]

@@ -134,12 +134,13 @@ class Judged(Models):
                 best = subset
         return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
 
-    def _look(self) -> dict[str, float]:
-        """The level of this look, if looks were planned."""
+    def _level(self) -> dict[str, float]:
+        """The level of these verdicts, where looks were planned or a false one is rare in the whole study: α divided
+        by its number of scenarios (Bonferroni), whichever of these are asked for."""
         planned, pairs = self.study.looks, self.scenario.protocol.options.get("pairs")
-        if not planned or pairs is None:
-            return {}
-        return {"alpha": looks.levels(looks=planned)[planned.index(pairs)]}
+        spent = planned and pairs is not None
+        alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
+        return {"alpha": alpha / self.study.family} if spent or self.study.family > 1 else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""
@@ -149,7 +150,7 @@ class Judged(Models):
         names = sorted(judged)
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
-            "draws": self.study.bootstrap, "seed": self.study.seed, **self._look(),
+            "draws": self.study.bootstrap, "seed": self.study.seed, **self._level(),
         }  # fmt: skip
         nodes = [judged[name] for name in names]
         compared = self.plan.add(
