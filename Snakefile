@@ -95,6 +95,7 @@ rule all:
         rules.report.output.html.format(study=STUDY),
         rules.headline.output.text.format(study=STUDY),
         rules.failures.output.text.format(study=STUDY),
+        expand(rules.tuning.output, study=STUDY) if PLAN.nodes["tune"] else [],
 
 
 include: "rules/systems.smk"

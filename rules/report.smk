@@ -125,6 +125,38 @@ rule records:
         "../scripts/records.py"
 
 
+rule tuning:
+    """Show what tuning found: chosen and published settings side by side, and the front of all that were tried."""
+    input:
+        asks(parameters.tuning_files),
+    output:
+        csv=report(
+            "results/{study}/tables/tuning.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "tuning"},
+        ),
+        md="results/{study}/tables/tuning.md",
+        tex="results/{study}/tables/tuning.tex",
+        svg=report(
+            "results/{study}/figures/tuning.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "tuning"},
+        ),
+        png="results/{study}/figures/tuning.png",
+    log:
+        "results/{study}/logs/tuning.txt",
+    priority: PRIORITY["verdicts"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.tuning),
+    script:
+        "../scripts/tuning.py"
+
+
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX."""
     input:

@@ -24,8 +24,9 @@ class Trial:
     """What is known of one setting after a round.
 
     ``number``: 0 is the setting that the study names; ``distance`` from retraining, in margins, by the deciding metric
-    that is furthest, with its standard ``error``; ``worth``: the largest loss against retraining in margins, above 1 it
-    is too much; ``seconds`` of the method alone; ``note``: why there is no number, with infinite distance.
+    that is furthest, with its standard ``error``; that ``metric`` and its ``margin``; ``worth``: the largest loss
+    against retraining in margins, above 1 it is too much; ``seconds`` of the method alone; ``note``: why there is no
+    number, with infinite distance.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Trial:
     worth: float = math.inf
     seconds: float = math.nan
     metric: str = ""
+    margin: float = math.nan
     note: str = ""
 
 

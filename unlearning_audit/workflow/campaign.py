@@ -13,6 +13,7 @@ from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.files import NoAnswerError, write_json
+from unlearning_audit.artifacts.trials import COLUMNS
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.comparisons import distances, tuning
 from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
@@ -25,10 +26,6 @@ from unlearning_audit.workflow.open_bank import open_bank
 
 #: Draws behind the band of several attacks, of which a trial reads only the strongest.
 DRAWS = 100
-
-#: The columns of trials.csv: distances and losses of worth in margins, with 95 % limits; ``stage`` from 1 on.
-COLUMNS = ("stage", "trial", "pairs", "metric", "distance", "ci_low", "ci_high", "worth", "seconds", "chosen",
-           "options", "note")  # fmt: skip
 
 
 class Campaign:
@@ -146,6 +143,7 @@ class Campaign:
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
         return replace(
             trial, distance=abs(_margins(furthest)), error=error, worth=max(losses, default=0.0),
+            margin=_margin(furthest),
             metric=furthest.metric + (f" ({furthest.attack})" if furthest.attack else ""),
         )  # fmt: skip
 
@@ -208,6 +206,7 @@ def _row(stage: int, trial: Trial) -> dict:
     known = np.isfinite(trial.distance)
     return {
         "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric,
+        "margin": trial.margin,
         "distance": trial.distance if known else np.nan, "ci_low": low if known else np.nan,
         "ci_high": high if known else np.nan, "worth": trial.worth if known else np.nan, "seconds": trial.seconds,
         "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,

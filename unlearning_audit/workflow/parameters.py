@@ -47,6 +47,29 @@ def record_files(plan: Plan) -> list[str]:
     return sorted({case.records for case in plan.cases})
 
 
+def tuning(plan: Plan) -> dict[str, Any]:
+    """Every tuned method of every scenario: the files of its trials, and of the distances on the audited pairs."""
+    maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
+    makers = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
+    distances = {(c.scenario.name, c.scenario.setting): c.outputs["distances"] for c in plan.comparisons}
+    campaigns = []
+    for case in plan.cases:
+        node = makers.get(case.unlearned[0])
+        for path in node.inputs.get("tuned", []) if node else []:
+            where = case.scenario.name, case.scenario.setting
+            files = {name: maker[path].outputs[name] for name in ("chosen", "trials", "spec")}
+            place = {"scenario": where[0], "setting": where[1], "method": case.method}
+            campaigns.append({**place, **files, "distances": distances[where]})
+    settings = {"study": plan.study.name, "campaigns": campaigns}
+    return {**settings, "caption": caption("tuning"), "code": code("tuning")}
+
+
+def tuning_files(plan: Plan) -> list[str]:
+    """The files of all trials and of the distances, each once."""
+    names = ("chosen", "trials", "spec", "distances")
+    return sorted({campaign[name] for campaign in tuning(plan)["campaigns"] for name in names})
+
+
 def cost(plan: Plan) -> dict[str, Any]:
     """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
     nodes = [

@@ -1,0 +1,79 @@
+"""The table of tuning: distances in margins, what tuning was worth on fresh pairs, and who is dominated."""
+
+import json
+import math
+
+import pytest
+from unlearning_audit.artifacts import tables, trials
+from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.display.figures import _tuning
+from unlearning_audit.display.tables import formats, tuning
+
+
+def distance(method, value, low, high, metric="advantage", deciding=1.0):
+    return {"method": method, "metric": metric, "deciding": deciding, "distance": value, "ci_low": low,
+            "ci_high": high, "margin_far": -0.1, "margin_near": 0.05}  # fmt: skip
+
+
+AUDITED = [
+    distance("salun", 0.10, 0.05, 0.15),
+    distance("salun", -0.02, -0.05, 0.01, "auc"),
+    distance("salun", 0.02, 0.0, 0.04, "accuracy", 0.0),
+    distance("salun_published", -0.3, -0.4, -0.2),  # margins cut to what doing nothing leaves do not count
+    distance("fisher", 0.01, -0.01, 0.02),
+]
+
+
+MARGINS = {"advantage": 0.05}
+
+
+def trial(number, value, chosen=0, seconds=1.0, stage=1):
+    return {"stage": stage, "trial": number, "pairs": 1, "metric": "advantage (kde/trained)", "margin": 0.05,
+            "distance": value, "ci_low": value / 2, "ci_high": 2 * value, "worth": 0.1, "seconds": seconds,
+            "chosen": chosen, "options": json.dumps({"lr": number / 10, "epochs": 5}), "note": ""}  # fmt: skip
+
+
+def campaign(method, seconds=1.0):
+    chosen = {"options": {"lr": 0.1, "epochs": 5}, "distance": 1.5, "error": 0.3, "flatness": 0.25, "trials": 2}
+    read = tuning.distances(AUDITED, MARGINS)
+    return {"scenario": "digits", "setting": "", "method": method, "chosen": chosen, "seconds": 40.0,
+            "trials": [trial(0, 4.0), trial(1, 1.5, 1, seconds)], "distances": read}  # fmt: skip
+
+
+def test_a_distance_is_read_in_margins_of_its_side():
+    read = tuning.distances(AUDITED, {**MARGINS, "auc": 0.1})
+    assert read["salun"] == pytest.approx({"distance": 2.0, "low": 1.0, "high": 3.0, "worth": 0.4})
+    assert read["salun_published"] == pytest.approx({"distance": 6.0, "low": 4.0, "high": 8.0, "worth": 0.0})
+    assert tuning.distances(AUDITED, {"auc": 0.1})["salun"]["distance"] == pytest.approx(0.2)
+
+
+def test_what_tuning_was_worth_on_fresh_pairs():
+    (row,) = tuning.lines([campaign("salun")])
+    assert json.loads(row["changed"]) == {"lr": 0.1}
+    assert (row["closer"], row["regret"]) == pytest.approx((4.0, 0.5))
+    assert (row["closer_low"], row["closer_high"]) == pytest.approx((4 - math.sqrt(5), 4 + math.sqrt(5)))
+
+
+def test_who_is_dominated_with_confidence():
+    rows = {row["method"]: row for row in tuning.lines([campaign("salun"), campaign("fisher")])}
+    assert (rows["salun"]["dominated_by"], rows["fisher"]["dominated_by"]) == ("fisher", "")
+    slow = {row["method"]: row for row in tuning.lines([campaign("salun"), campaign("fisher", seconds=9.0)])}
+    assert slow["salun"]["dominated_by"] == ""
+
+
+def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
+    campaigns = [campaign("salun"), campaign("fisher")]
+    names = {kind: tmp_path / f"tuning.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write([tuning.sheet(tuning.lines(campaigns), "mine")], **names)
+    assert "2.00 (1.00, 3.00) | 6.00 (4.00, 8.00)" in names["md"].read_text()
+    assert [axis.get_title(loc="left") for axis in _tuning.draw(campaigns).axes][:2] == ["salun", "fisher"]
+
+
+def test_trials_come_back_as_they_were_written(tmp_path):
+    rows = [trial(0, 4.0), {**trial(1, math.nan), "note": "it diverged"}]
+    tables.write_rows(tmp_path / "trials.csv", rows, trials.COLUMNS)
+    assert trials.read(tmp_path / "trials.csv")[0] == rows[0]
+    assert math.isnan(trials.read(tmp_path / "trials.csv")[1]["distance"])
+    (tmp_path / "trials.csv").write_text("trial,pairs\n1,2\n")
+    with pytest.raises(ArtifactError, match="columns must be"):
+        trials.read(tmp_path / "trials.csv")

@@ -1,0 +1,102 @@
+"""What tuning found, and what it was worth: each tuned method beside its published setting, on fresh pairs."""
+
+import json
+import math
+
+from unlearning_audit.display import lookup, naming
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
+
+READING = (
+    "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
+    "Tried: on the pairs that chose the setting, where the best of many looks better than it is. Tuned and published: "
+    "on the audited pairs, which tuning never saw. Flat: the share of settings that are not told from the best."
+)
+HEADS = ("setting", "tried", "tuned", "published", "closer by", "flat", "trials, s", "dominated by")
+
+
+def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
+    """Of each method how far it is from retraining on the audited pairs, in margins with limits, by the metric of
+    ``margins`` that is furthest; and its largest loss of worth. ``rows`` of distances.csv, where a margin may be cut to
+    what doing nothing leaves; ``margins``: metric → the study's own."""
+    methods: dict[str, dict] = {}
+    for row in rows:
+        side = methods.setdefault(row["method"], {"worth": 0.0})
+        cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
+        size = margins.get(row["metric"], cut)
+        value, low, high = (row[name] / size for name in ("distance", "ci_low", "ci_high"))
+        if not row["deciding"]:
+            side["worth"] = max(side["worth"], value)
+        elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
+            near, far = (low, high) if value > 0 else (-high, -low)
+            side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
+    return methods
+
+
+def lines(campaigns: list[dict]) -> list[dict]:
+    """The numbers of the table, a row for each tuned method of each scenario; ``campaigns``: scenario, setting, method,
+    ``chosen`` (of chosen.json), ``trials`` (rows of trials.csv), ``seconds`` of the job, ``distances`` (as above)."""
+    rows = []
+    for campaign in campaigns:
+        tuned = campaign["distances"].get(campaign["method"], {})
+        published = campaign["distances"].get(f"{campaign['method']}_published", {})
+        tried = _value(campaign["chosen"]["distance"])
+        half = math.hypot(*(_half(side) for side in (tuned, published)))
+        closer = published.get("distance", math.nan) - tuned.get("distance", math.nan)
+        study = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
+        changed = {name: value for name, value in campaign["chosen"]["options"].items() if study.get(name) != value}
+        rows.append({
+            "scenario": campaign["scenario"], "setting": campaign["setting"], "method": campaign["method"],
+            "changed": json.dumps(changed, sort_keys=True), "trials": campaign["chosen"]["trials"],
+            "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
+            "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
+            "tuned_high": tuned.get("high", math.nan), "worth": tuned.get("worth", math.nan),
+            "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
+            "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
+            "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
+            "flatness": _value(campaign["chosen"]["flatness"]), "seconds": campaign["seconds"],
+            "method_seconds": max((row["seconds"] / row["pairs"] for row in campaign["trials"] if row["chosen"]),
+                                  default=math.nan),
+        })  # fmt: skip
+    for row in rows:
+        row["dominated_by"] = " ".join(other["method"] for other in rows if dominates(other, row))
+    return rows
+
+
+def dominates(other: dict, row: dict) -> bool:
+    """Whether another method of the scenario is nearer to retraining with confidence, loses no more worth and takes no
+    longer."""
+    return (
+        (other["scenario"], other["setting"]) == (row["scenario"], row["setting"])
+        and other["tuned_high"] < row["tuned_low"]
+        and other["worth"] <= max(row["worth"], 0.0)
+        and other["method_seconds"] <= row["method_seconds"]
+    )
+
+
+def sheet(rows: list[dict], study: str) -> Sheet:
+    """The table; the csv has the same numbers and more."""
+    entries = []
+    for row in rows:
+        changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
+        cells = (
+            changed or "as published", f"{row['tried']:.2f}",
+            f"{row['tuned']:.2f} ({row['tuned_low']:.2f}, {row['tuned_high']:.2f})",
+            f"{row['published']:.2f} ({row['published_low']:.2f}, {row['published_high']:.2f})",
+            f"{row['closer']:.2f} ({row['closer_low']:.2f}, {row['closer_high']:.2f})",
+            f"{row['flatness']:.2f}", f"{row['seconds']:.0f}",
+            ", ".join(map(naming.method, row["dominated_by"].split())),
+        )  # fmt: skip
+        where = row["scenario"], row["setting"]
+        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, cells)), (), lookup.label(where)))
+    records = tuple({"study": study, **row} for row in rows)
+    return Sheet(
+        "tuning", "Tuned and published", READING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
+    )
+
+
+def _half(side: dict) -> float:
+    return (side["high"] - side["low"]) / 2 if "high" in side else math.nan
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value
