@@ -17,6 +17,7 @@ from unlearning_audit.artifacts.files import (
     FailedError,
     NoAnswerError,
     NotFiniteError,
+    by_hand,
     read_json,
     record_of,
 )
@@ -148,12 +149,7 @@ def remarks(*groups: list[str]) -> list[str]:
     sentences = {}
     for path in (path for group in groups for path in group):
         if Path(path).with_name("spec.json").exists():
-            record = record_of(path)
-            sentences |= dict.fromkeys(record.get("remarks", []))
-            if not record:
-                sentences[
-                    f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
-                ] = None
+            sentences |= dict.fromkeys([*record_of(path).get("remarks", []), *filter(None, [by_hand(path)])])
     return [*sentences, *isolation.REMARKS]
 
 

@@ -245,6 +245,14 @@ def record_of(path: str | Path) -> dict:
     return value
 
 
+def by_hand(path: str | Path) -> str:
+    """A sentence about a file whose ``spec.json`` is empty, as those have it who put files of their own among results;
+    "" for others. Raises ArtifactError."""
+    if not Path(path).with_name("spec.json").exists() or record_of(path):
+        return ""
+    return f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
+
+
 def reading_errors(path: str | Path, read: Callable):
     """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
     if not Path(path).exists():

@@ -77,6 +77,9 @@ class Fit:
             for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
         ]  # fmt: skip
         readers = [[iter(order) for order in row] for row in orders]
+        masked = {
+            k: (self.mask[k][group], v.detach().clone()) for k, v in leaves.items() if self.mask and v.requires_grad
+        }
         count = 0
         for epoch in range(self.epochs):
             for p, streams in enumerate(self.passes):
@@ -87,11 +90,12 @@ class Fit:
                     if count == self.steps:
                         return
                     steppers[p].param_groups[0]["lr"] = optimisers[p].rate(epoch, self.epochs, step, steps)
-                    self._step(group, leaves, buffers, streams, readers[p], steppers[p], epoch)
+                    self._step(group, leaves, buffers, streams, readers[p], steppers[p], epoch, masked)
                     count += 1
 
-    def _step(self, group, leaves, buffers, streams, readers, stepper, epoch) -> None:
-        """One batch of each stream, one update of the weights."""
+    def _step(self, group, leaves, buffers, streams, readers, stepper, epoch, masked) -> None:
+        """One batch of each stream, one update of the weights, but for what ``masked`` holds (name → which move, and
+        all of them as they were at first)."""
         total, first, touched = None, None, False
         for stream, reader in zip(streams, readers, strict=True):
             rows, jitter = next(reader)
@@ -113,15 +117,13 @@ class Fit:
         stepper.zero_grad()
         total.sum().backward()  # with a gradient given, torch imports its compiler's symbols: three seconds a process
         moving = {k: v for k, v in leaves.items() if v.requires_grad}
-        keep = self.mask is not None or self.record is not None
-        before = {k: v.detach().clone() for k, v in moving.items()} if keep else {}
+        before = {k: v.detach().clone() for k, v in moving.items()} if self.record is not None else {}
         with torch.no_grad():
             for k, factor in (self.scale or {}).items():
                 leaves[k].grad *= factor[group]
             stepper.step()
-            if self.mask is not None:
-                for k, v in moving.items():
-                    v.copy_(torch.where(self.mask[k][group], v, before[k]))
+            for k, (mask, start) in masked.items():
+                torch.where(mask, leaves[k], start, out=leaves[k])
             if self.record is not None:
                 self._add(group, moving, before, touched)
 

@@ -1,15 +1,20 @@
 """All numbers of a study in one tidy table."""
 
 from unlearning_audit.artifacts import rows as files
+from unlearning_audit.artifacts.files import by_hand
 from unlearning_audit.artifacts.rows import Record, Row
 
 
 def records(cases: list[dict]) -> list[Record]:
     """The rows of all cases, in the order of ``cases`` (see `workflow.parameters.collect`). That nothing was changed is
-    no news of doing nothing."""
+    no news of doing nothing; that somebody put the numbers there is a doubt."""
     return [
         Record(case["scenario"], case["protocol"], case["method"], case["axes"], row)
         for case in cases
-        for row in files.read(case["metrics"])
+        for row in (*files.read(case["metrics"]), *(Row("doubt", note=note) for note in _notes(case["metrics"])))
         if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none")
     ]
+
+
+def _notes(path: str) -> list[str]:
+    return [note for note in [by_hand(path)] if note]
