@@ -15,7 +15,7 @@ def case(monkeypatch) -> Populations:
     """Recall and F1 of what the defender's models say by themselves, who were not asked about samples 8 and 11."""
     made = text_row_cases.case()
     rng = np.random.default_rng(7)
-    said = {name: rng.uniform(0.1, 0.9, (4, ROWS, 2)) for name in ("own", "retrained")}
+    said = {name: rng.uniform(0.1, 0.9, (4, ROWS, 3)) for name in ("own", "retrained")}
     for one in said.values():
         one[:, 8] = one[:, 11] = one[:, SAMPLES:] = np.nan
     monkeypatch.setattr(_answers, "overlap", lambda case, files: said[files[0]])
@@ -36,9 +36,14 @@ def test_rouge(case):
     roles = ("forget", "heldout", "retain", "test")
     check(case, rows, "rouge_recall", own[..., 0], roles)
     check(case, rows, "rouge_f1", own[..., 1], roles)
+    check(case, rows, "rouge_f1_unstemmed", own[..., 2], roles)
     check(case, rows, "rouge_gap", (own - anew)[..., 0], roles)
     case.compared_generated_files = None
-    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {"rouge_recall", "rouge_f1"}
+    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {
+        "rouge_recall",
+        "rouge_f1",
+        "rouge_f1_unstemmed",
+    }
     one = call.parts(rouge, case, {})["rouge_recall"]
     np.testing.assert_allclose(one.value[0], [np.nanmean(own[m, list(f), 0]) for m, f in FORGET.items()])
     assert one.index.tolist() == list(range(8))
@@ -49,7 +54,7 @@ def test_rouge(case):
 
 def test_rouge_of_all_and_of_nothing_ends_at_one_and_at_zero(case, monkeypatch):
     for value in (1.0, 0.0):
-        monkeypatch.setattr(_answers, "overlap", lambda case, files, v=value: np.full((4, ROWS, 2), v))
+        monkeypatch.setattr(_answers, "overlap", lambda case, files, v=value: np.full((4, ROWS, 3), v))
         for (name, _), row in by_name(call.rows(rouge, case, {})).items():
             if name != "rouge_gap":
                 assert row.value == (row.ci_low, row.ci_high)[int(value)] == value
@@ -64,7 +69,11 @@ def test_retrained_models_that_failed_leave_no_gap(case, monkeypatch):
         return overlap(case, files)
 
     monkeypatch.setattr(_answers, "overlap", fails)
-    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {"rouge_recall", "rouge_f1"}
+    assert {name for name, _ in by_name(call.rows(rouge, case, {}))} == {
+        "rouge_recall",
+        "rouge_f1",
+        "rouge_f1_unstemmed",
+    }
 
 
 def terms(case, model: int, test: int = 1) -> list[float]:

@@ -38,11 +38,13 @@ def test_rouge_is_that_of_a_plain_implementation():
     rng, words = np.random.default_rng(0), [w for w in WORDS if len(w) <= 4 and w.isascii() and w[-1] != "s"]
     for _ in range(60):
         a, b = (rng.choice(words, rng.integers(1, 12)).tolist() for _ in range(2))
-        assert _answers.rouge_l(" ".join(a), " ".join(b)) == pytest.approx(plain(a, b), abs=1e-12)
-    assert _answers.rouge_l("the cat is running.", "Cats ran, and run the cat") == pytest.approx(
-        plain(["the", "cat", "is", "run"], ["cat", "ran", "and", "run", "the", "cat"])
-    )
-    assert _answers.rouge_l("one two", "") == (0, 0)
+        recall, f1 = plain(a, b)
+        assert _answers.rouge_l(" ".join(a), " ".join(b)) == pytest.approx((recall, f1, f1), abs=1e-12)
+    *stemmed, whole = _answers.rouge_l("the cat is running.", "Cats ran, and run the cat")
+    assert stemmed == pytest.approx(plain(["the", "cat", "is", "run"], ["cat", "ran", "and", "run", "the", "cat"]))
+    both = ["the", "cat", "is", "running"], ["cats", "ran", "and", "run", "the", "cat"]
+    assert whole == pytest.approx(plain(*both)[1])
+    assert _answers.rouge_l("one two", "") == (0, 0, 0)
 
 
 def text(row) -> str:

@@ -38,6 +38,16 @@ def test_zlib_divides_the_sum_by_the_bytes():
     ratio = zlib.ratio(four, np.array([[6.0, 5.0]]))
     assert ratio[0, 0] == -0.5
     assert np.isnan(ratio[0, 1])
+    assert zlib.ratio(four, np.array([[6.0, 5.0]]), mean=True)[0, 0] == -1.5 / 6
+
+
+def test_zlib_by_the_sum_and_by_the_mean_rank_texts_of_different_lengths_differently():
+    tokens = np.full((1, 2, 4, 4), NO)
+    tokens[0, 0, :1, LOGP], tokens[0, 1, :, LOGP] = -2.0, -1.0
+    short, long = zlib.ratio(tokens, np.array([[10.0, 10.0]]))[0]
+    assert short > long
+    short, long = zlib.ratio(tokens, np.array([[10.0, 10.0]]), mean=True)[0]
+    assert short < long
 
 
 def test_the_neighbourhood_is_subtracted():

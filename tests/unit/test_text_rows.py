@@ -54,12 +54,24 @@ def test_memorisation_of_all_and_of_nothing_ends_at_one_and_at_zero(case):
             assert row.ci_high - row.ci_low > 0.05
 
 
+def test_wrong_answers_may_be_averaged_by_their_probabilities():
+    logp = np.log(np.array([[0.5, 0.1, 0.4, 0.2]]))
+    logits = np.stack([logp - np.log1p(-np.exp(logp)), np.zeros_like(logp)], axis=-1)
+    perturbed, right = np.array([[1, 2], [3, -1], [-1, -1], [-1, -1]]), np.zeros((4, 0), np.int64)
+    geometric = np.exp(truth_ratio.log_ratio(logits, perturbed, right))
+    arithmetic = np.exp(truth_ratio.log_ratio(logits, perturbed, right, "arithmetic"))
+    assert geometric[0, :2] == pytest.approx([np.sqrt(0.04) / 0.5, 2.0])
+    assert arithmetic[0, :2] == pytest.approx([0.25 / 0.5, 2.0])
+    assert np.isnan(arithmetic[0, 2:]).all()
+
+
 def test_truth_ratio(case):
     rows = by_name(call.rows(truth_ratio, case, SETTINGS))
     views = case.data.views("perturbed"), case.data.views("paraphrase")
     own, anew = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
     check(case, rows, "truth_ratio", truth_ratio.closeness(own), ALL)
     check(case, rows, "truth_ratio_utility", truth_ratio.true_better(own), ALL)
+    check(case, rows, "truth_ratio_probability", 1 / (1 + np.exp(own)), ALL)
     assert {setting for name, setting in rows if name == "forget_quality"} == {
         "role=forget", "pair=0;role=forget", "pair=1;role=forget"
     }  # fmt: skip

@@ -1,5 +1,7 @@
 """zlib: how much less surprising a text is to the model than to a compressor (Carlini et al. 2021)."""
 
+from typing import Literal
+
 import numpy as np
 
 from unlearning_audit.adversary import tokens as of_tokens
@@ -10,18 +12,26 @@ NEEDS = ("tokens", "compressed")
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """``logp``: of the scored tokens the ``sum`` (Carlini et al. 2021) or the ``mean``, as the code of mimir, of
+    Min-K%++ and of open-unlearning has it; the two rank texts of different lengths differently."""
+
+    logp: Literal["sum", "mean"] = "sum"
 
 
 def score(logits, y, reference, options, rng, tokens, compressed):
-    """Score: the sum of log p over the scored tokens, divided by the bytes of the text after zlib; decision: at or
-    above the threshold learned on the reference."""
-    value, reference_value = ratio(tokens, compressed), ratio(reference.tokens, reference.compressed)
+    """Score: the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after zlib;
+    decision: at or above the threshold learned on the reference."""
+    mean = options.logp == "mean"
+    value = ratio(tokens, compressed, mean=mean)
+    reference_value = ratio(reference.tokens, reference.compressed, mean=mean)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
-def ratio(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
-    """Σ log p / bytes, float64 [models, samples]; NaN for samples without tokens."""
+def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:
+    """Σ log p / bytes, or with ``mean`` the mean log p over bytes, float64 [models, samples]; NaN for samples without
+    tokens."""
     scored = ~np.isnan(tokens[..., LOGP])
     total = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)
+    if mean:
+        total = total / np.maximum(scored.sum(-1), 1)
     return np.where(scored.any(-1), total / compressed, np.nan)

@@ -9,8 +9,8 @@ from unlearning_audit.artifacts.generations import Generations
 
 
 def overlap(case: Case, files: list[str]) -> np.ndarray:
-    """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall and F1,
-    float64 [models, samples, 2], NaN where a model was not asked.
+    """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall, F1 and
+    F1 of unstemmed words, float64 [models, samples, 3], NaN where a model was not asked.
 
     Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
     """
@@ -21,7 +21,7 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
     tokenizer = Tokenizer.from_str(case.data.tokenizer.tobytes().decode())
     parts = [Generations.read(path) for path in files]
     models = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-    x, scores = case.data.x, np.full((len(models), len(case.data.y), 2), np.nan)
+    x, scores = case.data.x, np.full((len(models), len(case.data.y), 3), np.nan)
     references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(models):
         at = np.flatnonzero(index >= 0)
@@ -35,15 +35,15 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
 
 
 @functools.cache
-def _scorer():
+def _scorer(stemmed: bool):
     from rouge_score.rouge_scorer import RougeScorer  # slow to import: it brings all of nltk
 
-    return RougeScorer(["rougeL"], use_stemmer=True)
+    return RougeScorer(["rougeL"], use_stemmer=stemmed)
 
 
 @functools.lru_cache(1 << 16)
-def rouge_l(reference: str, answer: str) -> tuple[float, float]:
-    """Recall and F1 of the longest common subsequence of stemmed words (Lin 2004), as TOFU and MUSE take them; 0 where
-    a text has no word of Latin letters or digits."""
-    score = _scorer().score(reference, answer)["rougeL"]
-    return score.recall, score.fmeasure
+def rouge_l(reference: str, answer: str) -> tuple[float, float, float]:
+    """Recall and F1 of the longest common subsequence of stemmed words (Lin 2004), the first as TOFU takes it, and F1
+    of the words as they are, as MUSE takes it; 0 where a text has no word of Latin letters or digits."""
+    stemmed, whole = (_scorer(stem).score(reference, answer)["rougeL"] for stem in (True, False))
+    return stemmed.recall, stemmed.fmeasure, whole.fmeasure

@@ -24,6 +24,7 @@ QUANTITIES = (
         "is not 0.",
     ),
     Quantity("rouge_f1", "ROUGE-L F1", reading="The same against the length of both texts."),
+    Quantity("rouge_f1_unstemmed", "ROUGE-L F1, unstemmed", reading="F1 of the words as they are, as MUSE takes it."),
     Quantity(
         "rouge_gap", "ROUGE-L recall above retraining", ideal=0.0,
         reading="ROUGE-L recall minus that of retrained models: 0 = as if retrained.",
@@ -40,8 +41,9 @@ class Options(Settings):
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of every role (field ``role``), the mean over models and samples: "rouge_recall" and "rouge_f1", and, with
-    retrained models, "rouge_gap", the recall minus theirs (retraining itself is held against its control)."""
+    """Of every role (field ``role``), the mean over models and samples: "rouge_recall", "rouge_f1" and
+    "rouge_f1_unstemmed", and, with retrained models, "rouge_gap", the recall minus theirs (retraining itself is
+    held against its control)."""
     audited = _answers.overlap(case, case.generated_files)
     try:
         files = case.compared_generated_files
@@ -59,8 +61,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             if not weight.any(1).all():
                 continue
             n = int(weight.any(0).sum())
-            parts = [_text.weighted(audited[subset, :, form], weight) for form in (0, 1)]
-            for name, part in zip(("rouge_recall", "rouge_f1"), parts, strict=True):
+            parts = [_text.weighted(audited[subset, :, form], weight) for form in range(3)]
+            for name, part in zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), parts, strict=True):
                 estimate = levels.of(part, **groups, n=n, bounds=(0, 1))
                 table.append(row(metric=name, role=role, estimate=estimate))
             if retrained is not None:

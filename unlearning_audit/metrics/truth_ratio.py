@@ -1,6 +1,9 @@
 """Truth ratio and forget quality of questions and answers (TOFU, Maini et al. 2024)."""
 
+from typing import Literal
+
 import numpy as np
+from scipy import special
 
 from unlearning_audit.adversary.case import Case, views_logp
 from unlearning_audit.artifacts.contributions import Contribution, Standard
@@ -23,6 +26,10 @@ QUANTITIES = (
         reading="Mean of max(0, 1 − R): how much likelier the right answer is than wrong ones.",
     ),
     Quantity(
+        "truth_ratio_probability",
+        reading="Mean of 1/(1 + R): the probability of the right answer over that of the right and wrong ones.",
+    ),
+    Quantity(
         "truth_ratio_ks", "truth ratio, KS distance", better="lower",
         reading="Largest distance between the distributions of R on the forget set before the audited and before the "
         "retrained model: 0 = the same. Retraining itself, against its control, shows what chance does.",
@@ -37,19 +44,23 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """``wrong``: over several wrong answers the ``geometric`` mean of their probabilities, as open-unlearning takes it,
+    or the ``arithmetic`` one, as TOFU's own script does."""
+
+    wrong: Literal["geometric", "arithmetic"] = "geometric"
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
-    itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R), and "truth_ratio_utility", the
-    mean of max(0, 1 − R); of the forget set, against retrained models, "truth_ratio_ks" and "forget_quality", with an
+    """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the
+    answer itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R),
+    "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R) (prob_mean of
+    open-unlearning); of the forget set, against retrained models, "truth_ratio_ks" and "forget_quality", with an
     interval over splits. Raises ValueError for data without perturbed answers."""
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    audited, files = log_ratio(case.unlearned, perturbed, right), _text.compared_files(case)
-    retrained = None if files is None else log_ratio(case.answers(files).logits, perturbed, right)
+    audited, files = log_ratio(case.unlearned, perturbed, right, options.wrong), _text.compared_files(case)
+    retrained = None if files is None else log_ratio(case.answers(files).logits, perturbed, right, options.wrong)
     member = case.membership
     test = np.broadcast_to(case.data.part == 1, member.train.shape)
     roles = {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
@@ -62,7 +73,11 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             if not weight.any(1).all():
                 continue
             value = np.where(weight > 0, audited[models], 0.0)
-            for name, of in (("truth_ratio", closeness(value)), ("truth_ratio_utility", true_better(value))):
+            for name, of in (
+                ("truth_ratio", closeness(value)),
+                ("truth_ratio_utility", true_better(value)),
+                ("truth_ratio_probability", special.expit(-value)),
+            ):
                 part = crossed.per_model(value=of, weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0, 1))
                 table.append(row(metric=name, role=role, estimate=estimate))
@@ -84,24 +99,29 @@ DECIDES = {"truth_ratio": Standard(np.nan, -1, "accuracy", lowest=0.0, highest=1
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The truth ratio of each target model on what it was asked to forget."""
     views = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    value = closeness(log_ratio(case.unlearned[case.target], *views))
+    value = closeness(log_ratio(case.unlearned[case.target], *views, options.wrong))
     return _text.of_forgotten(case, "truth_ratio", value, DECIDES["truth_ratio"])
 
 
-def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> np.ndarray:
+def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
     """log R of every sample, float64 [models, samples]; NaN for samples without perturbed answers.
 
     ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k], rows that are such views of
-    each sample, filled with −1; without a right one the sample itself counts.
+    each sample, filled with −1; without a right one the sample itself counts. ``mean`` of the wrong answers'
+    probabilities, "geometric" or "arithmetic".
     """
     if not right.shape[1]:
         right = np.full((len(perturbed), 1), -1)
     first = np.where(right[:, :1] < 0, np.arange(len(right))[:, None], right[:, :1])
     wrong = views_logp(logits, perturbed)
     present = ~np.isnan(wrong)
-    with np.errstate(invalid="ignore"):
-        mean = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
-    return mean - views_logp(logits, first)[..., 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if mean == "arithmetic":
+            value = special.logsumexp(np.where(present, wrong, -np.inf), axis=-1) - np.log(present.sum(-1))
+            value = np.where(present.any(-1), value, np.nan)
+        else:
+            value = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
+    return value - views_logp(logits, first)[..., 0]
 
 
 def closeness(value: np.ndarray) -> np.ndarray:
