@@ -12,6 +12,6 @@ def curves(curves: str, settings: dict) -> None:
     judgements = decisions.read(settings["comparisons"])
     cases = []
     for case in settings["cases"]:
-        row = judgements.shown((case["scenario"], case["setting"]), case["method"])
+        row = judgements.main_distance((case["scenario"], case["setting"]), case["method"])
         cases.append({**case, "attack": row["attack"] if row else ""})
     display.write(curves, cases)

@@ -183,7 +183,7 @@ def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path
     entry = written(tmp_path, found, PLACE)
     again = decisions.read([entry])
     assert again.verdict(PLACE, "x")["share_closed"] == 0.5
-    assert again.shown(PLACE, "x")["metric"] == "advantage"
+    assert again.main_distance(PLACE, "x")["metric"] == "advantage"
     (tmp_path / "ranks.csv").write_text("metric,method\na,b\n")
     with pytest.raises(ArtifactError, match=r"ranks\.csv: the columns are not metric, method, distance"):
         decisions.read([entry])

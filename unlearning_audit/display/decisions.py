@@ -49,19 +49,19 @@ class Decisions:
         """The distances of a method by metric."""
         return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
 
-    def shown(self, where: Place, method: str) -> dict | None:
+    def main_distance(self, where: Place, method: str) -> dict | None:
         """The distance that speaks in a method's verdict, with the interval that the verdict rests on, or None."""
-        found = self.verdict(where, method)
-        if found is None:
+        verdict = self.verdict(where, method)
+        if verdict is None:
             return None
-        proven = found["verdict"] == decide.EQUIVALENT
+        proven = verdict["verdict"] == decide.EQUIVALENT
         ends = ("inner_low", "inner_high") if proven else ("ci_low", "ci_high")
-        wanted = found["distance"], found["ci_low"], found["ci_high"]
+        interval = verdict["distance"], verdict["ci_low"], verdict["ci_high"]
         for row in self.of(where, method).values():
-            if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == wanted:
-                own = {"ci_low": wanted[1], "ci_high": wanted[2]}
+            if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == interval:
+                limits = {"ci_low": interval[1], "ci_high": interval[2]}
                 note = "; ".join(filter(None, (decide.INNER, row["note"])))
-                return {**row, **own, "note": note} if proven else row
+                return {**row, **limits, "note": note} if proven else row
         return None
 
     def hours(self, where: Place, method: str, need: dict) -> float:
@@ -73,17 +73,17 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
     """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, and of each method
     the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
-    found = Decisions()
-    for one in order:
-        where = one["scenario"], one["setting"]
-        rows = {row["method"]: row for row in files.read(one["verdicts"], files.VERDICTS)}
-        found.verdicts[where] = {method: rows[method] for method in one["methods"]}
-        found.distances[where] = files.read(one["distances"], files.DISTANCES)
-        found.ranks[where] = files.read(one["ranks"], files.RANKS)
-        found.resolution[where] = files.read(one["resolution"], files.RESOLUTION)
-        for method, nodes in one["made"].items() if ledger else ():
-            found.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
-    return found
+    decisions = Decisions()
+    for comparison in order:
+        where = comparison["scenario"], comparison["setting"]
+        rows = {row["method"]: row for row in files.read(comparison["verdicts"], files.VERDICTS)}
+        decisions.verdicts[where] = {method: rows[method] for method in comparison["methods"]}
+        decisions.distances[where] = files.read(comparison["distances"], files.DISTANCES)
+        decisions.ranks[where] = files.read(comparison["ranks"], files.RANKS)
+        decisions.resolution[where] = files.read(comparison["resolution"], files.RESOLUTION)
+        for method, nodes in comparison["made"].items() if ledger else ():
+            decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)
+    return decisions
 
 
 def label(metric: str) -> str:

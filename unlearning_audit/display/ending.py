@@ -50,49 +50,49 @@ def summary(
 
 def _cell(cells: list[matrix.Square | None]) -> str:
     """ "◐ 22 %", or the marks of all steps "✖✖◐"."""
-    known = [cell for cell in cells if cell]
-    if len(known) == 1 == len(cells):
-        return f"{known[0].mark} {known[0].percent}".strip()
-    return "".join(cell.mark if cell else "·" for cell in cells) if known else ""
+    filled = [cell for cell in cells if cell]
+    if len(filled) == 1 == len(cells):
+        return f"{filled[0].mark} {filled[0].percent}".strip()
+    return "".join(cell.mark if cell else "·" for cell in cells) if filled else ""
 
 
-def text(shown: dict, page: str, width: int = 100) -> str:
+def text(summary: dict, page: str, width: int = 100) -> str:
     """The ending in at most `LINES` lines of at most ``width`` characters, with room for what failed; what does not fit
     is named. ``page``: where the report lies."""
     closing = [f"Report: {page}"]
-    if not shown["heads"]:
-        return "\n".join([f"Study {shown['study']}: nothing was compared with retraining.", *closing])
-    title = textwrap.wrap(f"Study {shown['study']}: {shown['answer'][0] if shown['answer'] else ''}", width)[:3]
-    legend = textwrap.wrap(", ".join([*shown["legend"], "% closed"]), width)[:2]
-    columns, lost = _fitting(shown, width)
-    failed = min(shown["failures"], FAILURES) + 2 if shown["failures"] else 0
+    if not summary["heads"]:
+        return "\n".join([f"Study {summary['study']}: nothing was compared with retraining.", *closing])
+    title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
+    legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)[:2]
+    columns, lost = _fitting(summary, width)
+    failed = min(summary["failures"], FAILURES) + 2 if summary["failures"] else 0
     # The head, the controls, a line for what is left out, the report.
     room = max(LINES - len(title) - len(legend) - failed - 4, 1)
-    table = [["", *shown["heads"]], ["controls", *shown["states"]], *shown["rows"][:room]]
+    table = [["", *summary["heads"]], ["controls", *summary["states"]], *summary["rows"][:room]]
     first = max(len(row[0]) for row in table)
     wide = [max(len(row[i]) for row in table) for i in columns]
     lines = [
         "  ".join([f"{row[0]:<{first}}", *(f"{row[i]:<{w}}" for i, w in zip(columns, wide, strict=True))]).rstrip()
         for row in table
     ]
-    hidden = len(shown["rows"]) - room
+    hidden = len(summary["rows"]) - room
     rest = [f"{hidden} more method{'s' if hidden > 1 else ''}"] if hidden > 0 else []
     rest += [", ".join(lost)] if lost else []
     note = [textwrap.shorten(f"Not shown here: {'; '.join(rest)}.", width, placeholder=" …")] if rest else []
     return "\n".join([*title, *lines, *legend, *note, *closing])
 
 
-def _fitting(shown: dict, width: int) -> tuple[list[int], list[str]]:
+def _fitting(summary: dict, width: int) -> tuple[list[int], list[str]]:
     """The columns that fit from the left, counted from 1, and the names of the others."""
-    rows = [["", *shown["heads"]], ["controls", *shown["states"]], *shown["rows"]]
+    rows = [["", *summary["heads"]], ["controls", *summary["states"]], *summary["rows"]]
     left = width - max(len(row[0]) for row in rows)
     columns = []
-    for i in range(1, len(shown["heads"]) + 1):
+    for i in range(1, len(summary["heads"]) + 1):
         left -= 2 + max(len(row[i]) for row in rows)
         if left < 0 and columns:
             break
         columns.append(i)
-    return columns, shown["heads"][len(columns) :]
+    return columns, summary["heads"][len(columns) :]
 
 
 def show(study: str, root: str | Path, stream: TextIO) -> None:
@@ -101,11 +101,11 @@ def show(study: str, root: str | Path, stream: TextIO) -> None:
     if not (folder / "summary.json").exists():
         return
     try:
-        said = text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width())
+        message = text(read_json(folder / "summary.json"), str(folder / "report.html"), terminal_width())
     except ArtifactError as error:
-        said = str(error)
+        message = str(error)
     with suppress(OSError, ValueError):  # nobody listens any more
-        print(f"\n{said}\n", file=stream, flush=True)
+        print(f"\n{message}\n", file=stream, flush=True)
 
 
 def terminal_width() -> int:

@@ -90,7 +90,7 @@ class Numbers:
 
     def failure(self, case: dict) -> str:
         """Why the method failed in this case, or "". Attacks and metrics that failed are another matter."""
-        return next((one.sentence or "no reason given" for one in self.failures(case) if one.whole), "")
+        return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
 
     def failures(self, case: dict) -> list[Failure]:
         """What failed in this case."""
@@ -120,11 +120,13 @@ class Numbers:
         if not rows:
             return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
         names = list(dict.fromkeys(row.attack for row in rows))
-        chosen = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
-        rows = [row for row in rows if row.attack == chosen]
-        gone = next((f for f in self.failures(case) if (f.kind, f.name) == ("attack", chosen.partition("/")[0])), None)
-        if not rows and gone:
-            return missing(failed(gone))
+        adversary = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
+        rows = [row for row in rows if row.attack == adversary]
+        missing_attack = next(
+            (f for f in self.failures(case) if (f.kind, f.name) == ("attack", adversary.partition("/")[0])), None
+        )
+        if not rows and missing_attack:
+            return missing(failed(missing_attack))
         if not rows:
             return missing(f"attack {attack} is none of {', '.join(names)}")
         places = list(dict.fromkeys(row.place for row in rows))
@@ -135,7 +137,7 @@ class Numbers:
             return missing(f"{about(where) or 'a number about everything'} is none of: {choice}; choose one with where")
         flag = "unchanged" if self.unchanged(case) else ""
         note = row.note or ("no reason was recorded" if math.isnan(row.value) else "")
-        return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, chosen, where)
+        return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
 
     def pairs(self, case: dict, metric: str, attack: str = "") -> list[Cell]:
         """The number of every pair (or group) that was drawn, in order."""
@@ -152,10 +154,10 @@ class Numbers:
 
     def primary(self, case: dict, attack: str = "") -> tuple[str, Cell]:
         """The metric that speaks for the case's protocol, and its number; ("", empty) if there is none."""
-        rows = [row for other in self.cases if place(other) == place(case) for row in self.of(other)]
+        rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
         have = {row.metric for row in rows}
-        told = {row.metric for row in rows if not math.isnan(row.value)}
-        metric = next((name for some in (told, have) for name in naming.primary() if name in some), "")
+        measured = {row.metric for row in rows if not math.isnan(row.value)}
+        metric = next((name for available in (measured, have) for name in naming.primary() if name in available), "")
         return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
 
 

@@ -9,7 +9,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Quantity
 
 #: What a study calls a metric otherwise than the library: name → (name in the library, its own file), as `know` got it.
-_own: dict[str, tuple[str, str | None]] = {}
+_aliases: dict[str, tuple[str, str | None]] = {}
 
 #: Attacks to show where none is named, in order of preference: the adaptive set, then one classical attack.
 ATTACKS = ("adaptive", "extended", "confidence/unlearned", "confidence/trained", "ruli")
@@ -17,31 +17,34 @@ ATTACKS = ("adaptive", "extended", "confidence/unlearned", "confidence/trained",
 BASELINES = ("none", "retrain", "retrain_control")
 
 
-def know(own: Mapping[str, tuple[str, str | None]]) -> None:
+def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
     """Read the quantities of a study's own metrics beside those of the library: name → (name in the library, file)."""
-    _own.clear()
-    _own.update(own)
+    _aliases.clear()
+    _aliases.update(aliases)
     quantities.cache_clear()
 
 
 @functools.cache
 def quantities() -> dict[str, Quantity]:
     """Every quantity that a metric declares, by its name."""
-    metrics = [*((name, None, "") for name in registry.names("metrics")), *((*own, key) for key, own in _own.items())]
+    metrics = [
+        *((name, None, "") for name in registry.names("metrics")),
+        *((*source, key) for key, source in _aliases.items()),
+    ]
     return {quantity.name: quantity for metric in metrics for quantity in registry.quantities(*metric)}
 
 
 def meaning(metric: str) -> Quantity:
     """The quantity of that name, or one with this name and nothing more."""
-    known = quantities()
-    pattern = next((name for name in known if "*" in name and fnmatchcase(metric, name)), None)
-    return known.get(metric) or (Quantity(metric) if pattern is None else known[pattern])
+    records = quantities()
+    pattern = next((name for name in records if "*" in name and fnmatchcase(metric, name)), None)
+    return records.get(metric) or (Quantity(metric) if pattern is None else records[pattern])
 
 
 def columns() -> list[tuple[str, Column]]:
     """The columns of the headline from the left, each with the name of its quantity."""
-    found = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
-    return sorted(found, key=lambda one: one[1].place)
+    pairs = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
+    return sorted(pairs, key=lambda pair: pair[1].place)
 
 
 def primary() -> list[str]:
@@ -52,8 +55,8 @@ def primary() -> list[str]:
 
 def ideal(metric: str) -> float | None:
     """What the quantity must read on retrained models; None if theory does not say."""
-    found = meaning(metric).ideal
-    return None if math.isnan(found) else found
+    value = meaning(metric).ideal
+    return None if math.isnan(value) else value
 
 
 def method(name: str) -> str:
@@ -68,9 +71,9 @@ def value(text: str) -> str:
 
 def axis(name: str) -> str:
     """The name of an axis for people."""
-    known = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
+    labels = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
              "fraction": "share of the class", "request": "requests made"}  # fmt: skip
-    return known.get(name, name.replace("_", " "))
+    return labels.get(name, name.replace("_", " "))
 
 
 def field(name: str) -> str:

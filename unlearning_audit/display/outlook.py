@@ -22,8 +22,8 @@ def text(plan: Plan, file: str) -> str:
         lines.append(
             f"The others take about {duration(rest)} of a processor, {rates}; audit forecast {file} measures it."
         )
-    known = costs if watched.ready else dict.fromkeys(costs, math.nan)
-    rows = [{"stage": one["stage"], "node": one["node"], "seconds": known[one["spec"]]} for one in nodes]
+    estimates = costs if watched.ready else dict.fromkeys(costs, math.nan)
+    rows = [{"stage": node["stage"], "node": node["node"], "seconds": estimates[node["spec"]]} for node in nodes]
     if plan.comparisons:
         try:
             sheet = telling.sheet(compared.comparisons(plan), nodes, rows)

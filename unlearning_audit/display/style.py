@@ -66,16 +66,16 @@ def start() -> None:
 
 def colours(methods: list[str]) -> dict[str, str]:
     """Colour of every method of a study: references in ink, the others from the palette in study order."""
-    others = [name for name in methods if name not in naming.BASELINES]
-    found = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(others)}
-    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **found}
+    compared = [name for name in methods if name not in naming.BASELINES]
+    palette = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(compared)}
+    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **palette}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
     """Marker of every method, a second channel beside colour."""
-    others = [name for name in methods if name not in naming.BASELINES]
-    found = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(others)}
-    return {"none": "x", "retrain": "o", "retrain_control": "o", **found}
+    compared = [name for name in methods if name not in naming.BASELINES]
+    shapes = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(compared)}
+    return {"none": "x", "retrain": "o", "retrain_control": "o", **shapes}
 
 
 def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True, width: float | None = None):

@@ -29,14 +29,14 @@ def draw(numbers: Numbers, order: dict, series: tuple[Series, ...], label: str):
         len(panels), height=0.62 + 0.3 * rows, columns=3 if wish["axis"] else 2,
         width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(wish["axis"]),
     )  # fmt: skip
-    seen: list[float] = []
+    drawn_values: list[float] = []
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for row, (_, case) in enumerate(lines):
-            for one in series:
-                values = numbers.models(case, one.metric, wish["attack"]) if case else []
-                seen += _row(axis, row, values, colours[case["method"]] if case else "", one)
+            for curve in series:
+                values = numbers.models(case, curve.metric, wish["attack"]) if case else []
+                drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", curve)
         _furnish(axis, lines, title, label)
-    low, high = (min(seen), max(seen)) if seen else (0.1, 1.0)
+    low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
     for axis in axes:
         axis.set_xlim(low, high)
     return figure
@@ -70,33 +70,33 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     if not spreads:
         return np.zeros(len(at))
     width = 0.9 * min(spreads) * n**-0.2
-    found = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
-    return found / found.max()
+    heights = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
+    return heights / heights.max()
 
 
-def _row(axis, row: int, values: list[float], colour: str, one: Series) -> list[float]:
+def _row(axis, row: int, values: list[float], colour: str, curve: Series) -> list[float]:
     """Draw one distribution; return its limits, nothing if no value could be drawn."""
-    shown = [value for value in values if 0 < value < math.inf]
-    if not shown:
-        if not one.dashed:
+    positive = [value for value in values if 0 < value < math.inf]
+    if not positive:
+        if not curve.dashed:
             style.absent(axis, row, "no number" if not values else "all are 0 or infinite")
         return []
-    logs = np.log10(shown)
+    logs = np.log10(positive)
     reach = max(0.35, 0.3 * np.ptp(logs))
     at = np.linspace(logs.min() - reach, logs.max() + reach, POINTS)
     heights = density(logs, at)
     if heights.any():
         base, top = row + 0.12, row + 0.12 - 0.62 * heights
-        kept = heights > 0.01
-        if not one.dashed:
-            axis.fill_between(10 ** at[kept], base, top[kept], color=colour, alpha=0.25, lw=0)
-        axis.plot(10 ** at[kept], top[kept], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if one.dashed else "-")
-    if not one.dashed:
-        axis.plot(shown, [row + 0.24] * len(shown), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
+        visible = heights > 0.01
+        if not curve.dashed:
+            axis.fill_between(10 ** at[visible], base, top[visible], color=colour, alpha=0.25, lw=0)
+        axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if curve.dashed else "-")
+    if not curve.dashed:
+        axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
         axis.plot(10 ** np.median(logs), row + 0.12, "o", color=colour, ms=3, mew=0)
-    if len(shown) < len(values) and not one.dashed:
+    if len(positive) < len(values) and not curve.dashed:
         axis.annotate(
-            f"+ {len(values) - len(shown)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",
+            f"+ {len(values) - len(positive)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",
             va="center", size=6, color=style.MUTED,
         )  # fmt: skip
     return [10 ** at[0], 10 ** at[-1]]

@@ -31,33 +31,36 @@ def draw(rows: list[dict]):
     from matplotlib.lines import Line2D
 
     spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
-    shown = [
-        what
-        for what in PROPERTIES
-        if any(what == other and not math.isnan(row["value"]) for (_, other), row in spoken.items())
+    properties = [
+        quality
+        for quality in PROPERTIES
+        if any(quality == present and not math.isnan(row["value"]) for (_, present), row in spoken.items())
     ]
-    if not shown:
+    if not properties:
         figure, (axis,) = style.panels(1, height=0.6)
         axis.set_axis_off()
         axis.text(0, 0.5, "No metric of this study can be measured by itself.", va="center", color=style.MUTED)
         return figure
     figure, axes = style.panels(
-        len(shown), height=1.15 + 0.19 * len(names), columns=len(shown), width=style.WHOLE * (0.35 + 0.095 * len(shown))
+        len(properties),
+        height=1.15 + 0.19 * len(names),
+        columns=len(properties),
+        width=style.WHOLE * (0.35 + 0.095 * len(properties)),
     )
-    for axis, what in zip(axes, shown, strict=True):
-        title, label, ideal, (low, high) = PANELS[what]
+    for axis, quality in zip(axes, properties, strict=True):
+        title, label, ideal, (low, high) = PANELS[quality]
         for at, name in enumerate(names):
-            row = spoken.get((name, what))
+            row = spoken.get((name, quality))
             if row is not None:
                 _dot(axis, at, row)
         if ideal is not None:
             axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-        if what in ("separation", "agreement over seeds", "agreement over sizes"):
+        if quality in ("separation", "agreement over seeds", "agreement over sizes"):
             axis.axvline(0, color=style.MUTED, lw=0.7, zorder=0.5)
-        where = "" if what == "models" else f"\n({common(rows, what).replace('_', ' ')})"
+        where = "" if quality == "models" else f"\n({common(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
-        axis.set_yticks(range(len(names)), [_named(name, spoken) if name in far else name for name in names])
+        axis.set_yticks(range(len(names)), [_label(name, spoken) if name in far else name for name in names])
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.tick_params(axis="y", length=0)
         axis.spines["left"].set_visible(False)
@@ -70,7 +73,7 @@ def draw(rows: list[dict]):
         axis.set_xlim(ends[0] if low is None else low - room, ends[1] if high is None else high + room)
         if far:
             axis.axhline(len(names) - len(far) - 0.5, color=style.GRID, lw=0.8)
-    used = {_kind(row) for row in spoken.values() if row["property"] in shown and not math.isnan(row["value"])}
+    used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
     handles = [
         Line2D([], [], ls="", marker=mark, color=colour, mfc=colour if full else style.PAPER, ms=4.5, label=meaning)
         for kind, (colour, mark, full, meaning) in MARKS.items()
@@ -84,7 +87,7 @@ def draw(rows: list[dict]):
     return figure
 
 
-def _named(name: str, spoken: dict) -> str:
+def _label(name: str, spoken: dict) -> str:
     """A metric that is not read on the models of the others, with the scenario where it is."""
     scenario = next(row["scenario"] for (metric, _), row in spoken.items() if metric == name)
     return f"{name} ({scenario.replace('_', ' ')})"

@@ -14,11 +14,11 @@ def draw(exposed: dict[tuple[str, str], dict[str, Exposed]]):
     most = max(map(len, exposed.values()))
     figure, axes = style.panels(len(exposed), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
     for axis, (where, methods) in zip(axes, exposed.items(), strict=True):
-        for at, one in enumerate(methods.values()):
-            share, false = one.recognised / one.looked, one.false / one.looked
+        for at, counts in enumerate(methods.values()):
+            share, false = counts.recognised / counts.looked, counts.false / counts.looked
             axis.barh(at, share, height=0.6, color="#0072b2", alpha=0.35)
             axis.barh(at, share - false, height=0.6, color="#0072b2")
-            axis.text(share + 0.02, at, f"{one.recognised}", va="center", fontsize=6, color=style.MUTED)
+            axis.text(share + 0.02, at, f"{counts.recognised}", va="center", fontsize=6, color=style.MUTED)
         axis.set_title(lookup.label(where))
         axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
         axis.set_ylim(most - 0.4, -0.6)

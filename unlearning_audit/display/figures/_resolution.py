@@ -7,21 +7,21 @@ from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.tables.verdicts import spokesman
 
 
-def draw(found: Decisions):
+def draw(judgements: Decisions):
     """A line for each scenario (at its first setting) and deciding metric: this study, then 2, 4, 8 and 16 times as
     many pairs; half-widths as shares of the margin, so that below 1 what is as retrained can be shown to be."""
     figure, (axis,) = style.panels(1, height=3.2, width=style.WHOLE)
-    seen: set[str] = set()
+    labels: set[str] = set()
     ends: list[tuple[float, float, str]] = []
-    for where in found.resolution:
-        if where[0] in seen:
+    for where in judgements.resolution:
+        if where[0] in labels:
             continue
-        seen.add(where[0])
-        deciding = {row["metric"] for row in found.distances[where] if row["deciding"]}
-        spent = sum(seconds for (place, _), seconds in found.spent.items() if place == where) / 3600
+        labels.add(where[0])
+        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
+        spent = sum(seconds for (place, _), seconds in judgements.spent.items() if place == where) / 3600
         for metric in sorted(deciding):
-            own = [row for row in found.resolution[where] if row["metric"] == metric]
-            plans = [row for row in own if row["method"] == spokesman(own) and row["what"] in ("today", "pairs")]
+            rows = [row for row in judgements.resolution[where] if row["metric"] == metric]
+            plans = [row for row in rows if row["method"] == spokesman(rows) and row["what"] in ("today", "pairs")]
             plans = [row for row in plans if row["half_width"] > 0]  # models that do not differ show no width
             if not spent or not plans:
                 continue

@@ -11,25 +11,25 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 MARKS = ("o", "s", "D", "^")
 
 
-def draw(found: Decisions):
+def draw(judgements: Decisions):
     """A panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
     from matplotlib.lines import Line2D
 
-    places = [where for where in found.verdicts if _methods(found, where)]
+    places = [where for where in judgements.verdicts if _methods(judgements, where)]
     if not places:
         figure, (axis,) = style.panels(1, height=0.6)
         axis.set_axis_off()
         axis.text(0, 0.5, "No method of this study was compared with none.", va="center", color=style.MUTED)
         return figure
-    metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(found, where)))
+    metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(judgements, where)))
     looks = {name: (COLOURS[i % 4], MARKS[i % 4]) for i, name in enumerate(metrics)}
-    most = max(len(_methods(found, where)) for where in places)
+    most = max(len(_methods(judgements, where)) for where in places)
     figure, axes = style.panels(len(places), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
     for axis, where in zip(axes, places, strict=True):
-        methods = _methods(found, where)
+        methods = _methods(judgements, where)
         for at, method in enumerate(methods):
-            own = [row for row in _rows(found, where) if row["method"] == method]
-            _row(axis, at, own, looks, found.verdicts[where][method])
+            distances = [row for row in _rows(judgements, where) if row["method"] == method]
+            _row(axis, at, distances, looks, judgements.verdicts[where][method])
         for x in (0, 1):
             axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
         axis.set_title(lookup.label(where))
@@ -63,24 +63,24 @@ def draw(found: Decisions):
     return figure
 
 
-def _methods(found: Decisions, where: decisions.Place) -> list[str]:
-    return [name for name in found.verdicts[where] if name not in naming.BASELINES]
+def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
+    return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
 
 
-def _rows(found: Decisions, where: decisions.Place) -> list[dict]:
-    return [row for row in found.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
+def _rows(judgements: Decisions, where: decisions.Place) -> list[dict]:
+    return [row for row in judgements.distances[where] if row["deciding"] and row["method"] not in naming.BASELINES]
 
 
-def _row(axis, at: int, own: list[dict], looks: dict, verdict: dict) -> None:
+def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> None:
     """The marks of one method; what lies beyond the panel is an arrow at its edge."""
-    known = [row for row in own if not math.isnan(row["share_closed"])]
-    if not known:
+    finite = [row for row in distances if not math.isnan(row["share_closed"])]
+    if not finite:
         failed = verdict["verdict"] == decide.FAILED
         style.absent(axis, at, "failed" if failed else "none itself is not distinguishable from retraining")
         return
-    for i, row in enumerate(known):
+    for i, row in enumerate(finite):
         colour, mark = looks[row["metric"]]
-        y = at + 0.22 * (i - (len(known) - 1) / 2)
+        y = at + 0.22 * (i - (len(finite) - 1) / 2)
         low, high, value = (
             min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
         )

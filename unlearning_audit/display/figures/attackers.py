@@ -17,8 +17,8 @@ def draw(numbers: Numbers, order: dict):
         for axis, (metric, label, chance) in zip(axes[2 * number : 2 * number + 2], PANELS, strict=True):
             for row, name in enumerate(methods):
                 case = lookup.at(numbers.cases, where, name)
-                found = [_mark(axis, numbers, case, metric, attack, row) for attack in ATTACKS] if case else []
-                if not any(found):
+                marks = [_mark(axis, numbers, case, metric, attack, row) for attack in ATTACKS] if case else []
+                if not any(marks):
                     failed = case is not None and numbers.failure(case)
                     style.absent(axis, row, "failed" if failed else "no number")
             title = lookup.label(where) if len(places) > 1 else ""

@@ -26,13 +26,13 @@ def draw(numbers: Numbers, order: dict):
                 for case in cases
                 if case["method"] == name
             }
-            found = [(at[label], cell) for label, cell in cells.items() if not cell.empty]
-            if not found:
+            points = [(at[label], cell) for label, cell in cells.items() if not cell.empty]
+            if not points:
                 continue
-            xs, values = [x for x, _ in found], [cell.value for _, cell in found]
+            xs, values = [x for x, _ in points], [cell.value for _, cell in points]
             control = name == "retrain_control"
-            if all(cell.bounded for _, cell in found) and not control:
-                low, high = [cell.low for _, cell in found], [cell.high for _, cell in found]
+            if all(cell.bounded for _, cell in points) and not control:
+                low, high = [cell.low for _, cell in points], [cell.high for _, cell in points]
                 axis.fill_between(
                     xs, low, high, color=colours[name], alpha=0.07 if name in naming.BASELINES else 0.15, lw=0
                 )
@@ -76,12 +76,12 @@ def positions(labels: list[str]) -> list[float]:
 
 def _groups(cases: list[dict], along: str) -> dict[str, list[dict]]:
     """Cases by what tells them apart besides the axis and the method."""
-    found: dict[str, list[dict]] = {}
+    groups: dict[str, list[dict]] = {}
     for case in cases:
         if along in case["axes"]:
-            others = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
-            found.setdefault(lookup.label((case["scenario"], others)), []).append(case)
-    return found
+            rest = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
+            groups.setdefault(lookup.label((case["scenario"], rest)), []).append(case)
+    return groups
 
 
 def _name_ends(axis, names: list[tuple[str, float]], colours: dict[str, str]) -> None:

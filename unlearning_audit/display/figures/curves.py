@@ -15,24 +15,24 @@ def draw(numbers: Numbers, order: dict):
     figure, axes = style.panels(2 * down * across, height=1.6, columns=across, width=style.WHOLE)
     colours = dict(zip(places, style.PALETTE * (1 + len(places) // len(style.PALETTE)), strict=False))
     for number, (metric, question) in enumerate(TESTS.items()):
-        own = axes[number * down * across : (number + 1) * down * across]
-        found = {
+        panels = axes[number * down * across : (number + 1) * down * across]
+        curves = {
             (where, name): points(numbers, lookup.at(numbers.cases, where, name), metric)
             for where in places
             for name in methods
         }
-        low = min((fpr for line in found.values() for fpr, _ in line), default=0.01) / 1.4
-        for axis, name in zip(own, methods, strict=False):
+        low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
+        for axis, name in zip(panels, methods, strict=False):
             for where in places:
-                _line(axis, found[where, name], colours[where], low)
-            _furnish(axis, low, naming.method(name), any(found[where, name] for where in places))
-        for spare in own[len(methods) :]:
+                _line(axis, curves[where, name], colours[where], low)
+            _furnish(axis, low, naming.method(name), any(curves[where, name] for where in places))
+        for spare in panels[len(methods) :]:
             spare.set_visible(False)
-        for axis in own[::across]:
+        for axis in panels[::across]:
             axis.set_ylabel("TPR")
-        for axis in own[max(0, len(methods) - across) : len(methods)]:
+        for axis in panels[max(0, len(methods) - across) : len(methods)]:
             axis.set_xlabel("FPR")
-        _note(own[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8)
+        _note(panels[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8)
     for i, where in enumerate(places):
         _note(axes[0], lookup.label(where), (1, 0), (-2, 3 + 8 * (len(places) - 1 - i)), colours[where], ha="right")
     return figure
@@ -56,13 +56,13 @@ def _line(axis, line: list[tuple[float, Cell]], colour: str, low: float) -> None
     axis.plot(fpr, [max(c.value, low) for _, c in line], color=colour, lw=1.2, marker="o", ms=2, mew=0)
 
 
-def _furnish(axis, low: float, title: str, known: bool) -> None:
+def _furnish(axis, low: float, title: str, labelled: bool) -> None:
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.1))
     axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
     axis.set_title(title, pad=3)
     axis.grid(which="major")
     axis.set_axisbelow(True)
-    if not known:
+    if not labelled:
         axis.text(
             0.5, 0.5, "no curve", transform=axis.transAxes, ha="center", color=style.MUTED, size=6.5, style="italic"
         )

@@ -22,28 +22,28 @@ def draw(numbers: Numbers, order: dict):
     )
     per_place = down // len(places) * across
     for number, where in enumerate(places):
-        own = axes[number * per_place : (number + 1) * per_place]
+        panels = axes[number * per_place : (number + 1) * per_place]
         values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
-        values, other = _against(values, methods)
-        shown = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
-        bins = np.linspace(*_range(shown), 41)
+        values, counterpart = _against(values, methods)
+        pooled = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
+        bins = np.linspace(*_range(pooled), 41)
         heights = []
-        for axis, name, pair in zip(own, methods, values, strict=False):
+        for axis, name, pair in zip(panels, methods, values, strict=False):
             case = lookup.at(numbers.cases, where, name)
             heights.append(_panel(axis, pair, bins))
             _title(axis, numbers, case, name)
-        for axis in own[: len(methods)]:
+        for axis in panels[: len(methods)]:
             axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
-        for spare in own[len(methods) :]:
+        for spare in panels[len(methods) :]:
             spare.set_visible(False)
-        for axis in own[max(0, len(methods) - across) : len(methods)]:
+        for axis in panels[max(0, len(methods) - across) : len(methods)]:
             axis.set_xlabel("phi of the label")
         if len(places) > 1:
-            own[0].annotate(
+            panels[0].annotate(
                 lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
                 size=8, weight="bold", color=style.INK,
             )  # fmt: skip
-        _key(own[0], other)
+        _key(panels[0], counterpart)
     return figure
 
 
@@ -63,8 +63,8 @@ def of(data: Data, batches: list[Membership], unlearned: list[str]) -> tuple[np.
         logits = Logits.read(path, models=len(membership.seed)).logits
         labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
         for model in np.flatnonzero(~membership.shadow):
-            for rows, found in ((membership.forget[model], forget), (membership.heldout[model], heldout)):
-                found.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
+            for rows, side in ((membership.forget[model], forget), (membership.heldout[model], heldout)):
+                side.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
     return np.concatenate(forget), np.concatenate(heldout)
 
 
@@ -80,8 +80,8 @@ def _values(numbers: Numbers, case: dict | None):
 def _against(values: list, methods: list[str]) -> tuple[list, str]:
     """The pairs to draw, and what the second of each is: held-out samples, or the retrained models' phi of the
     forgotten ones where the protocol holds none out."""
-    own = dict(zip(methods, values, strict=True))
-    best = next((own[name] for name in ("retrain_control", "retrain") if own.get(name)), None)
+    by_method = dict(zip(methods, values, strict=True))
+    best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
     if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
         return values, "held out"
     return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
@@ -126,9 +126,9 @@ def _title(axis, numbers: Numbers, case: dict | None, name: str) -> None:
         _note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right")
 
 
-def _key(axis, other: str) -> None:
+def _key(axis, counterpart: str) -> None:
     """Name both colours once, where the histograms have room."""
-    for i, (text, colour) in enumerate((("forgotten", style.FORGET), (other, style.HELDOUT))):
+    for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
         _note(axis, text, (0, 1), (3, -1 - 8 * i), colour, ha="left")
 
 

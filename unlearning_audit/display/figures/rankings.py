@@ -19,7 +19,7 @@ def draw(numbers: Numbers, order: dict):
     wish, places = order["figure"], lookup.places(numbers.cases)
     ranked = []
     for where in places:
-        case = next(one for one in numbers.cases if lookup.place(one) == where)
+        case = next(candidate for candidate in numbers.cases if lookup.place(candidate) == where)
         ranked.append(rankings.of(numbers, where, numbers.primary(case)[0], wish["attack"]))
     axis_of = wish["axis"] or "scenario"
     names = [cells.place_name(numbers, axis_of, where) for where in places]
@@ -30,10 +30,10 @@ def draw(numbers: Numbers, order: dict):
     heads = [str(i) for i in range(1, len(names) + 1)] if long else names
     side = max(1.8, 0.32 * len(places) + 0.9)
     figure, (axis,) = style.panels(1, height=side, width=side + (0.055 * max(map(len, names)) if long else 0.5))
-    shown = [[1.0 if i == j else rankings.agreement(a, b).value for j, b in enumerate(ranked)]
+    agreements = [[1.0 if i == j else rankings.agreement(a, b).value for j, b in enumerate(ranked)]
              for i, a in enumerate(ranked)]  # fmt: skip
-    axis.imshow(shown, cmap="RdBu", vmin=-1, vmax=1)
-    for i, line in enumerate(shown):
+    axis.imshow(agreements, cmap="RdBu", vmin=-1, vmax=1)
+    for i, line in enumerate(agreements):
         for j, value in enumerate(line):
             if i != j:
                 text = "—" if math.isnan(value) else number(value, 2)

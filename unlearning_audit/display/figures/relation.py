@@ -20,13 +20,13 @@ def draw(numbers: Numbers, order: dict):
     )
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
     colours = dict(zip(names, style.PALETTE * (1 + len(names) // len(style.PALETTE)), strict=False))
-    seen = []
+    pairs = []
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for name, case in lines:
-            found = points(numbers, case, wish["attack"])
-            seen += found
-            if found:
-                x, y = np.array(found).T
+            new = points(numbers, case, wish["attack"])
+            pairs += new
+            if new:
+                x, y = np.array(new).T
                 axis.plot(x, y, "o", color=colours[name], ms=2.6, mew=0, alpha=0.55)
                 middle = np.median(np.log10([x, y]), axis=1)
                 axis.plot(*10**middle, "+", color=colours[name], ms=8, mew=1.6)
@@ -35,8 +35,8 @@ def draw(numbers: Numbers, order: dict):
         axis.xaxis.set_major_locator(LogLocator(numticks=6))
         axis.grid(which="major")
         axis.set_axisbelow(True)
-    if seen:
-        for limits, values in zip(("xlim", "ylim"), zip(*seen, strict=True), strict=True):
+    if pairs:
+        for limits, values in zip(("xlim", "ylim"), zip(*pairs, strict=True), strict=True):
             for axis in axes:
                 axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
     for axis in axes[::3]:

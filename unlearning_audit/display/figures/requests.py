@@ -13,19 +13,21 @@ def draw(numbers: Numbers, order: dict):
     """
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     figure, axes = style.panels(len(methods), height=1.9, columns=3)
-    colours, named = style.colours(order["methods"]), {}
+    colours, labels = style.colours(order["methods"]), {}
     for axis, name in zip(axes, methods, strict=True):
         cases = {int(case["axes"]["request"]): case for case in numbers.cases if case["method"] == name}
-        requests, ends = sorted(cases), named.setdefault(name, [])
+        requests, ends = sorted(cases), labels.setdefault(name, [])
         for number in requests:
-            cells = [numbers.cell(cases[made], "q", wish["attack"], request=number) for made in requests]
+            cells = [numbers.cell(cases[reached], "q", wish["attack"], request=number) for reached in requests]
             shade = 0.25 + 0.75 * number / len(requests)
-            for made, style_of_line in ((False, ":"), (True, "-")):
+            for reached, style_of_line in ((False, ":"), (True, "-")):
                 # The dotted line reaches the point at which the request is made.
-                some = [i for i, request in enumerate(requests) if (request >= number if made else request <= number)]
+                columns = [
+                    i for i, request in enumerate(requests) if (request >= number if reached else request <= number)
+                ]
                 axis.plot(
-                    [requests[i] for i in some], [cells[i].value for i in some], style_of_line, color=colours[name],
-                    alpha=shade, marker="o" if made else "", ms=3, mew=0, clip_on=False,
+                    [requests[i] for i in columns], [cells[i].value for i in columns], style_of_line,
+                    color=colours[name], alpha=shade, marker="o" if reached else "", ms=3, mew=0, clip_on=False,
                 )  # fmt: skip
             if not cells[-1].empty:
                 ends.append((str(number), cells[-1].value))
@@ -36,7 +38,7 @@ def draw(numbers: Numbers, order: dict):
         axis.grid(axis="y")
         axis.set_title(naming.method(name))
     low, high = axes[0].get_ylim()
-    for axis, (name, ends) in zip(axes, named.items(), strict=True):
+    for axis, (name, ends) in zip(axes, labels.items(), strict=True):
         axis.set_ylim(low, high)
         heights = style.spread([value for _, value in ends], 0.06 * (high - low), low, high)
         for (number, _), y in zip(ends, heights, strict=True):

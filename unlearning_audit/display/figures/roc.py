@@ -61,8 +61,10 @@ def _best(numbers: Numbers, case: dict | None, attack: str) -> tuple[Curve | Non
         return None, "not asked for"
     if numbers.failure(case):
         return None, "failed"
-    found = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
-    return max(found, key=lambda curve: curve.area, default=None), f"no scores of {attack}" if attack else "no scores"
+    candidates = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
+    return max(
+        candidates, key=lambda curve: curve.area, default=None
+    ), f"no scores of {attack}" if attack else "no scores"
 
 
 def curves(files: dict) -> list[Curve]:
@@ -72,8 +74,8 @@ def curves(files: dict) -> list[Curve]:
     """
     case = Case(files["data"], files["splits"], [], [], files["scores"])
     target = case.membership[case.target]
-    drawn = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
-    return [one for one in drawn if one]
+    candidates = (curve("/".join(key), score, target) for key, (score, _) in case.scores.items())
+    return [candidate for candidate in candidates if candidate]
 
 
 def curve(attack: str, score: np.ndarray, target: Membership, points: int = POINTS) -> Curve | None:

@@ -28,19 +28,19 @@ def draw(numbers: Numbers, order: dict):
     The same samples everywhere, in the order of their median in models that never saw them.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    shown = [(where, name) for where in places for name in methods]
-    figure, axes = style.panels(len(shown), height=1.45, columns=2, width=style.WHOLE)
-    for axis, (where, name) in zip(axes, shown, strict=True):
+    panels = [(where, name) for where in places for name in methods]
+    figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
+    for axis, (where, name) in zip(axes, panels, strict=True):
         case = lookup.at(numbers.cases, where, name)
         title = naming.method(name) if len(places) == 1 else f"{lookup.label(where)}, {naming.method(name)}"
         axis.set_title(title, pad=3)
         axis.set_xticks([])
-        found = _values(numbers, case)
-        if found is None:
+        sides = _values(numbers, case)
+        if sides is None:
             axis.text(0.5, 0.5, "failed" if case and numbers.failure(case) else "no logits", size=7, style="italic",
                       transform=axis.transAxes, ha="center", color=style.MUTED)  # fmt: skip
             continue
-        _panel(axis, found)
+        _panel(axis, sides)
     for axis in axes[::2]:
         axis.set_ylabel("phi of the label")
     for axis in axes[-2:]:
@@ -56,53 +56,53 @@ def values(files: dict) -> list[list[np.ndarray]]:
     NoAnswerError if a model failed or diverged.
     """
     data = Data.read(files["data"])
-    chosen = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
-    found = [[[] for _ in SIDES] for _ in chosen]
+    samples = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
+    answers = [[[] for _ in SIDES] for _ in samples]
     for splits, before, after in zip(files["splits"], files["originals"], files["unlearned"], strict=True):
         member = Membership.read(splits, len(data.y))
         if not member.shadow.any():
             continue
         models = len(member.seed)
-        original, unlearned = (_phi(StoredLogits.open(path, models), data.y, chosen) for path in (before, after))
-        forget, out = (mask[:, chosen] & member.shadow[:, None] for mask in (member.forget, member.heldout))
-        for sample in range(len(chosen)):
+        original, unlearned = (_phi(StoredLogits.open(path, models), data.y, samples) for path in (before, after))
+        forget, out = (mask[:, samples] & member.shadow[:, None] for mask in (member.forget, member.heldout))
+        for sample in range(len(samples)):
             sides = (unlearned, forget), (unlearned, out), (original, out)
-            for values_of, (phi, mask) in zip(found[sample], sides, strict=True):
+            for values_of, (phi, mask) in zip(answers[sample], sides, strict=True):
                 values_of.append(phi[mask[:, sample], sample])
-    return [[np.concatenate(parts) if parts else np.empty(0) for parts in sides] for sides in found]
+    return [[np.concatenate(parts) if parts else np.empty(0) for parts in sides] for sides in answers]
 
 
 def chosen_samples(member: Membership) -> np.ndarray:
     """Some of the samples that are asked about, int64 [≤ `SAMPLES`], the same for every method of a scenario."""
-    asked = (member.forget | member.heldout).any(axis=0)
-    asked &= member.weight > 0 if member.weight is not None else asked
-    return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(asked))[:SAMPLES])
+    candidates = (member.forget | member.heldout).any(axis=0)
+    candidates &= member.weight > 0 if member.weight is not None else candidates
+    return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
 
 
-def _phi(answers: StoredLogits, y: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    rows = answers.order[chosen]
-    return np.stack([stats.phi(logits=one, y=y[chosen]) for one in answers.each(range(len(answers)), rows)])
+def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarray:
+    rows = answers.order[samples]
+    return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
 
 
 def _values(numbers: Numbers, case: dict | None) -> list[list[np.ndarray]] | None:
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
-        found = values(case["files"])
+        pairs = values(case["files"])
     except NoAnswerError:
         return None
-    found = [sides for sides in found if all(map(len, sides))]
-    return sorted(found, key=lambda sides: np.median(sides[-1])) or None
+    pairs = [sides for sides in pairs if all(map(len, sides))]
+    return sorted(pairs, key=lambda sides: np.median(sides[-1])) or None
 
 
-def _panel(axis, found: list[list[np.ndarray]]) -> None:
-    for number, sides in enumerate(found):
+def _panel(axis, pairs: list[list[np.ndarray]]) -> None:
+    for number, sides in enumerate(pairs):
         for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
             at = number + 0.24 * (i - 1)
             low, middle, high = np.quantile(phi, [0.1, 0.5, 0.9])
             axis.plot([at, at], [low, high], color=colour, lw=1.3, solid_capstyle="round", alpha=0.75)
             axis.plot(at, middle, "o", color=colour, ms=2.4, mew=0)
-    axis.set_xlim(-0.7, len(found) - 0.3)
+    axis.set_xlim(-0.7, len(pairs) - 0.3)
     axis.grid(axis="y")
     axis.set_axisbelow(True)
 

@@ -23,10 +23,10 @@ def draw(numbers: Numbers, order: dict):
     for axis, (metric, role) in zip(axes, metrics, strict=False):
         for name, line in lines.items():
             cells = [(step, _cell(numbers, case, metric, role)) for step, case in line]
-            there = [(step, cell) for step, cell in cells if not cell.empty]
-            steps = [step for step, _ in there]
-            _ribbon(axis, steps, [cell for _, cell in there], palette[name])
-            axis.plot(steps, [cell.value for _, cell in there], color=palette[name], marker="o", ms=3,
+            points = [(step, cell) for step, cell in cells if not cell.empty]
+            steps = [step for step, _ in points]
+            _ribbon(axis, steps, [cell for _, cell in points], palette[name])
+            axis.plot(steps, [cell.value for _, cell in points], color=palette[name], marker="o", ms=3,
                       label=naming.method(name), clip_on=False)  # fmt: skip
         for case in numbers.cases:
             cell = _cell(numbers, case, metric, role)

@@ -77,7 +77,7 @@ def read(folder: str | Path) -> Study:
         )
     summary = folder / "summary.json"
     nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
-    split = {tuple(key.split("|", 2)): [tuple(node) for node in some] for key, some in nodes.items()}
+    split = {tuple(key.split("|", 2)): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
     return Study(folder, folder.name, verdicts, split)
 
 
@@ -90,13 +90,13 @@ def compare(studies: list[Study]) -> Compared:
     changes, share = [], 0
     for case in cases:
         rows = [study.verdicts.get(case) for study in studies]
-        known = [i for i, row in enumerate(rows) if row]
-        share += len(known) > 1
-        other = next((i for i in known if rows[i]["verdict"] != rows[known[0]]["verdict"]), None)
-        if other is not None:
+        present = [i for i, row in enumerate(rows) if row]
+        share += len(present) > 1
+        differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
+        if differing is not None:
             words = [f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}" if row else "—" for row in rows]
-            changes.append(Change(case, words, why(studies[known[0]], studies[other], case)))
-    agreement = [[agree(one, other) for other in studies] for one in studies]
+            changes.append(Change(case, words, why(studies[present[0]], studies[differing], case)))
+    agreement = [[agree(left, right) for right in studies] for left in studies]
     return Compared(names, changes, share, agreement)
 
 
@@ -111,16 +111,16 @@ def why(before: Study, after: Study, case: Case) -> str:
     stage = parts[0]
     changed = _settings(before, _of(old, stage)[:1], after, _of(new, stage)[:1], stage)
     earlier = "; the models are the same" if stage == "comparisons" else ""
-    what = {"comparisons": "judged"}.get(stage, stage)
-    return f"{what} otherwise{earlier}: {changed}"
+    noun = {"comparisons": "judged"}.get(stage, stage)
+    return f"{noun} otherwise{earlier}: {changed}"
 
 
-def agree(one: Study, other: Study) -> tuple[float, int]:
+def agree(left: Study, right: Study) -> tuple[float, int]:
     """Mean over shared places of Kendall's τ between the rankings of methods by their distance, and how many places;
     NaN where no place is ranked by both."""
     places: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for case in one.verdicts.keys() & other.verdicts.keys():
-        pair = tuple(_distance(study.verdicts[case]) for study in (one, other))
+    for case in left.verdicts.keys() & right.verdicts.keys():
+        pair = tuple(_distance(study.verdicts[case]) for study in (left, right))
         if case[2] not in naming.BASELINES and not any(map(math.isnan, pair)):
             places.setdefault(case[:2], []).append(pair)
     values = [
@@ -151,9 +151,9 @@ def _settings(before: Study, old: list[str], after: Study, new: list[str], stage
     differ = [name for name in dict.fromkeys([*specs[0], *specs[1]]) if specs[0].get(name) != specs[1].get(name)]
     if not differ:
         return "its settings are equal, so its inputs or the code that made it differ"
-    named = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:NAMED]]
+    changes = [f"{name}: {specs[0].get(name, '—')} → {specs[1].get(name, '—')}" for name in differ[:NAMED]]
     rest = f" and {len(differ) - NAMED} more" if len(differ) > NAMED else ""
-    return "; ".join(named) + rest
+    return "; ".join(changes) + rest
 
 
 def _flat(tree: object, path: str = "") -> dict[str, object]:

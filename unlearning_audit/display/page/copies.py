@@ -24,17 +24,17 @@ COLUMNS = (
 def read(order: list[dict]) -> list[dict]:
     """What the specs say of every place in ``order``, that of `workflow.parameters.copies`: ``groups`` of equal samples
     and ``pairs`` of a training and a test sample in the data, and counts of `COLUMNS` over all batches of models."""
-    known: dict[str, dict] = {}
-    found = []
+    cache: dict[str, dict] = {}
+    lines = []
     for place in order:
-        data = known.setdefault(place["data"], read_json(place["data"])).get("duplicates", {})
+        data = cache.setdefault(place["data"], read_json(place["data"])).get("duplicates", {})
         counts: Counter[str] = Counter()
         for path in place["splits"]:
-            counts.update(known.setdefault(path, read_json(path)).get("copies", {}))
+            counts.update(cache.setdefault(path, read_json(path)).get("copies", {}))
         where = {name: place[name] for name in ("scenario", "setting")}
         groups, pairs = (data.get(name, 0) for name in ("groups", "train_test_pairs"))
-        found.append({**where, "groups": groups, "pairs": pairs, **counts})
-    return found
+        lines.append({**where, "groups": groups, "pairs": pairs, **counts})
+    return lines
 
 
 def sheet(places: list[dict]) -> Sheet | None:

@@ -19,10 +19,10 @@ class Stage:
 def stages(costs: dict[str, dict], displays: int) -> list[Stage]:
     """Boxes from `tables.cost.stages`, and a last one for tables, figures and report."""
     boxes = []
-    for name, one in costs.items():
-        models = [f"{one['models']} models"] if one["models"] else []
-        jobs = f"{one['jobs']} {'job' if one['jobs'] == 1 else 'jobs'}"
-        boxes.append(Stage(name, (jobs, *models, duration(one["seconds"]))))
+    for name, cost in costs.items():
+        models = [f"{cost['models']} models"] if cost["models"] else []
+        jobs = f"{cost['jobs']} {'job' if cost['jobs'] == 1 else 'jobs'}"
+        boxes.append(Stage(name, (jobs, *models, duration(cost["seconds"]))))
     return [*boxes, Stage("report", (f"{displays} tables", "and figures"))]
 
 

@@ -76,8 +76,8 @@ def _ranks(judgements: Decisions, place: Place, method: str) -> str:
     for row in judgements.ranks.get(place, []):
         if row["method"] == method:
             best, worst = int(row["best"]), int(row["worst"])
-            shown = str(best) if best == worst else f"{best}–{worst}"
-            parts.append(f"{shown} of {int(row['methods'])} by {decisions.label(row['metric'])}")
+            span = str(best) if best == worst else f"{best}–{worst}"
+            parts.append(f"{span} of {int(row['methods'])} by {decisions.label(row['metric'])}")
     return "; ".join(parts)
 
 

@@ -13,12 +13,12 @@ def sentences(matrix: Matrix) -> list[str]:
     if not methods:
         return ["No unlearning method of this study was compared with retraining; the sections below hold its numbers."]
     scenarios, steps = len(matrix.scenarios()), len(matrix.columns)
-    counted = _many(len(methods), "unlearning method")
-    asked = f"Do models forget what {counted} made them unlearn, as if retrained without it?"
+    count = _counted_noun(len(methods), "unlearning method")
+    question = f"Do models forget what {count} made them unlearn, as if retrained without it?"
     if steps > 1:
         settings = f", at {steps} settings in all" if steps > scenarios else ""
-        asked += f" Each was measured in {_many(scenarios, 'scenario')} or some of them{settings}."
-    return [asked, _answer(matrix, methods), _warning(matrix)]
+        question += f" Each was measured in {_counted_noun(scenarios, 'scenario')} or some of them{settings}."
+    return [question, _answer(matrix, methods), _warning(matrix)]
 
 
 def _answer(matrix: Matrix, methods: list[str]) -> str:
@@ -34,7 +34,7 @@ def _answer(matrix: Matrix, methods: list[str]) -> str:
     closing = f"no method is {word} wherever it was tried"
     if best:
         closing = f"{_list(best)} {'is' if len(best) == 1 else 'are'} {word} wherever tried"
-    return f"Of {_many(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
+    return f"Of {_counted_noun(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
 
 
 def _warning(matrix: Matrix) -> str:
@@ -45,14 +45,14 @@ def _warning(matrix: Matrix) -> str:
     if open_ones:
         parts.append(f"“{decisions.WORDS[decide.INCONCLUSIVE]}” is no clean bill, only too little data to tell")
     if doubtful:
-        shown = _list(doubtful) if len(doubtful) <= 3 else f"{len(doubtful)} columns"
-        parts.append(f"{shown}, where a control fails, cannot be read as success or failure of a method")
+        listing = _list(doubtful) if len(doubtful) <= 3 else f"{len(doubtful)} columns"
+        parts.append(f"{listing}, where a control fails, cannot be read as success or failure of a method")
     parts.append("verdicts hold for these data, models and attacks")
     return f"Do not conclude too much: {'; '.join(parts)}."
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _counted_noun(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _list(parts: list[str]) -> str:

@@ -118,19 +118,23 @@ def paragraphs(text: str) -> list[str]:
     return [Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", part)) for part in plain]
 
 
-def controls(numbers: Numbers, found: Decisions) -> dict:
+def controls(numbers: Numbers, judgements: Decisions) -> dict:
     """A row for every scenario with a sign for each check, and a sentence for all that did not hold."""
     signs = {"good": "✓", "bad": "✗", "": "?"}
-    said = sentences.controls(numbers, found)
+    checks = sentences.controls(numbers, judgements)
     rows = []
     for where in lookup.places(numbers.cases):
-        own = {verdict.subject: verdict for verdict in said if verdict.place == where}
+        by_subject = {verdict.subject: verdict for verdict in checks if verdict.place == where}
         cells = [
-            {"text": f"{signs[own[check].tone]} {own[check].value}".strip(), "tone": own[check].tone, "marks": []}
+            {
+                "text": f"{signs[by_subject[check].tone]} {by_subject[check].value}".strip(),
+                "tone": by_subject[check].tone,
+                "marks": [],
+            }
             for check in sentences.CHECKS
         ]
         rows.append({"label": lookup.label(where), "marks": [], "cells": cells})
-    wrong = [{"where": lookup.label(v.place), "text": v.text} for v in said if v.tone == "bad"]
+    wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
     return {"heads": list(sentences.CHECKS), "rows": rows, "wrong": wrong}
 
 
@@ -140,34 +144,34 @@ def settings(scenarios: list[dict]) -> dict:
     Options of a method or an attack differ only among scenarios that use it.
     """
     flat = []
-    for one in scenarios:
-        lists = {kind: ", ".join(one[kind]) or "none" for kind in ("methods", "attacks")}
-        flat.append({**_flat({k: v for k, v in one.items() if k not in ("scenario", "setting")}), **lists})
-    names = list(dict.fromkeys(name for one in flat for name in one))
+    for scenario in scenarios:
+        lists = {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
+        flat.append({**_flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")}), **lists})
+    names = list(dict.fromkeys(name for scenario in flat for name in scenario))
     shared, differ = [], []
     for name in names:
         optional = name.startswith(("methods.", "attacks."))
-        values = [one.get(name, "" if optional else "—") for one in flat]
-        known = {value for value in values if value}
-        if len(known) == 1:
-            shared.append((name, known.pop()))
+        values = [scenario.get(name, "" if optional else "—") for scenario in flat]
+        distinct = {value for value in values if value}
+        if len(distinct) == 1:
+            shared.append((name, distinct.pop()))
         else:
             differ.append((name, values))
-    labels = [lookup.label((one["scenario"], one["setting"])) for one in scenarios]
+    labels = [lookup.label((scenario["scenario"], scenario["setting"])) for scenario in scenarios]
     return {"shared": shared, "labels": labels, "differ": differ}
 
 
 def software(specs: list[str]) -> list[tuple[str, str]]:
     """Every package, processor and device that some node was made with; several versions are all named."""
-    found: dict[str, dict[str, None]] = {}
+    versions: dict[str, dict[str, None]] = {}
     for path in specs:
         spec = read_json(path)
         machine = spec.get("machine", {})
         facts = {"python": spec.get("python"), **spec.get("packages", {}), **machine}
         for name in facts:
             if facts[name] not in (None, ""):
-                found.setdefault(name, {})[str(facts[name])] = None
-    return [(name, ", ".join(sorted(values))) for name, values in found.items()]
+                versions.setdefault(name, {})[str(facts[name])] = None
+    return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
 def example(numbers: Numbers) -> dict | None:
@@ -181,12 +185,12 @@ def example(numbers: Numbers) -> dict | None:
                 "about": lookup.about(cell.where),
                 "value": repr(cell.value),
             }
-            shown = sentences.shown(naming.meaning(metric).display_name, cell)
+            sentence = sentences.with_interval(naming.meaning(metric).display_name, cell)
             return {
                 **row,
                 "who": naming.method(case["method"]),
                 "where": lookup.label(lookup.place(case)),
-                "shown": shown,
+                "shown": sentence,
                 "path": case["metrics"],
             }
     return None
@@ -194,8 +198,8 @@ def example(numbers: Numbers) -> dict | None:
 
 def _table(numbers: Numbers, wish: dict, files: dict[str, str], published: str) -> dict:
     sheets = [_sheet(sheet) for sheet in grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)]
-    shown = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
-    return {**shown, **_downloads(wish["name"], files, TABLE_FILES)}
+    table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
+    return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
 
 def _figure(wish: dict, files: dict[str, str]) -> dict:
@@ -204,18 +208,18 @@ def _figure(wish: dict, files: dict[str, str]) -> dict:
     title, name = wish["figure"]["title"], wish["name"]
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(title)))
     wide = embed.width(drawing) > style.HALF * 72 * 1.1
-    shown = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
-    return {**shown, **_downloads(name, files, FIGURE_FILES)}
+    figure = {"name": name, "title": title, "caption": wish["caption"], "drawing": Markup(drawing), "wide": wide}
+    return {**figure, **_downloads(name, files, FIGURE_FILES)}
 
 
-def _verdicts(found: Decisions, order: dict, files: dict[str, str]) -> dict:
+def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict:
     """The tables and drawings of the rule that wrote the verdicts down."""
     from markupsafe import Markup
 
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     titles = {"verdicts": "Between doing nothing and retraining", "resolution": "Hours against resolution"}
     tables = {
-        name: {"sheet": _sheet(make(found, order["study"])), **_downloads(name, files, TABLE_FILES)}
+        name: {"sheet": _sheet(make(judgements, order["study"])), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()
     }
     drawings = {
@@ -244,8 +248,8 @@ def _worth(files: dict[str, str]) -> dict:
 
 def _copies(order: list[dict]) -> dict:
     """What was found of samples that occur more than once: a sentence, and a table if there are any."""
-    found = copies.sheet(copies.read(order))
-    return {"reading": found.reading if found else copies.NONE, "sheet": _sheet(found) if found else None}
+    table = copies.sheet(copies.read(order))
+    return {"reading": table.reading if table else copies.NONE, "sheet": _sheet(table) if table else None}
 
 
 def _sheet(sheet: Sheet) -> dict:
@@ -254,8 +258,8 @@ def _sheet(sheet: Sheet) -> dict:
     def cells(line):
         return [{"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone} for c in line.cells]
 
-    def lines(some):
-        return [{"label": line.label, "marks": sheet.marks(line.notes), "cells": cells(line)} for line in some]
+    def lines(group):
+        return [{"label": line.label, "marks": sheet.marks(line.notes), "cells": cells(line)} for line in group]
 
     return {
         "name": sheet.name,
@@ -264,7 +268,7 @@ def _sheet(sheet: Sheet) -> dict:
         "corner": sheet.corner,
         "groups": spans(sheet) if any(head.group for head in sheet.heads) else [],
         "heads": [{"label": head.label, "marks": sheet.marks(head.notes)} for head in sheet.heads],
-        "sections": [(name, lines(some)) for name, some in sheet.sections()],
+        "sections": [(name, lines(lines_of_section)) for name, lines_of_section in sheet.sections()],
         "footer": lines(sheet.footer),
         "notes": sheet.explained(),
     }

@@ -31,36 +31,40 @@ class Verdict:
     tone: str = ""
 
 
-def methods(numbers: Numbers, found: Decisions) -> list[Verdict]:
+def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
     """A verdict on every method that is no reference, in study order."""
-    return [_method(numbers, found, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
+    return [_method(numbers, judgements, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
 
 
-def controls(numbers: Numbers, found: Decisions) -> list[Verdict]:
+def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
     """Every check of `CHECKS` in every scenario, then whatever failed or changed nothing."""
-    said = []
+    verdicts = []
     for where in lookup.places(numbers.cases):
         for subject, method in zip(CHECKS, CHECKED, strict=True):
-            row = found.verdict(where, method)
-            own = found.shown(where, method)
-            text, tone = _check(method, row, own)
-            said.append(Verdict(where, subject, "" if own is None else _number(own), text, tone))
+            row = judgements.verdict(where, method)
+            distance = judgements.main_distance(where, method)
+            text, tone = _check(method, row, distance)
+            verdicts.append(Verdict(where, subject, "" if distance is None else _number(distance), text, tone))
     for case in numbers.cases:
         if failure := numbers.failure(case):
-            said.append(Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad"))
+            verdicts.append(
+                Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad")
+            )
             continue
         for row in numbers.failures(case):
             text = f"{_name(case)}: {lookup.failed(row)}"
-            said.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
+            verdicts.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
         for text in numbers.doubts(case):
-            said.append(Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad"))
+            verdicts.append(
+                Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad")
+            )
         if numbers.unchanged(case):
             text = f"{_name(case)} returned exactly the models it was given"
-            said.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
-    return said
+            verdicts.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
+    return verdicts
 
 
-def shown(label: str, cell: Cell) -> str:
+def with_interval(label: str, cell: Cell) -> str:
     """ "Q 0.91 [0.88, 0.94]"."""
     return f"{label} {interval(cell, decimals([cell]))}"
 
@@ -72,46 +76,48 @@ def yardstick(numbers: Numbers, where: Place) -> tuple[str, Cell]:
     competition, say, holds one half of the retrained models against the other.
     """
     cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
-    found = [(name, numbers.primary(case)[1]) for name, case in cases.items() if case]
-    found = [(name, cell) for name, cell in found if not cell.empty]
-    if len(found) == 2 and _width(found[0][1]) > 1.5 * _width(found[1][1]):
-        found.reverse()
-    return found[0] if found else ("", lookup.missing("the scenario retrains no model"))
+    cells = [(name, numbers.primary(case)[1]) for name, case in cases.items() if case]
+    cells = [(name, cell) for name, cell in cells if not cell.empty]
+    if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
+        cells.reverse()
+    return cells[0] if cells else ("", lookup.missing("the scenario retrains no model"))
 
 
-def _method(numbers: Numbers, found: Decisions, case: dict) -> Verdict:
+def _method(numbers: Numbers, judgements: Decisions, case: dict) -> Verdict:
     where, name = lookup.place(case), _name(case)
     if numbers.failure(case):
         return Verdict(where, name, "", "failed, so there is no number", "bad")
     if numbers.unchanged(case):
         return Verdict(where, name, "", "changed nothing, its models are those it was given", "bad")
-    row = found.verdict(where, case["method"])
+    row = judgements.verdict(where, case["method"])
     if row is None:
         return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
-    return Verdict(where, name, "", _sentence(found, where, row), decisions.tone(row))
+    return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))
 
 
-def _sentence(found: Decisions, where: Place, row: dict) -> str:
+def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
     """A verdict in words, with the numbers it rests on."""
-    own = found.shown(where, row["method"])
-    if own is None:
+    distance = judgements.main_distance(where, row["method"])
+    if distance is None:
         return f"{decisions.WORDS[row['verdict']]}: {row['note']}"
-    by, bare = (f"{decisions.source(own)} {made(own)}" for made in (decisions.distance, _number))
-    far = bare if own["scale"] == "difference" else by
+    by, bare = (f"{decisions.source(distance)} {write(distance)}" for write in (decisions.distance, _number))
+    far = bare if distance["scale"] == "difference" else by
     p = decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.EQUIVALENT:
-            text = f"equivalent to retraining within {decisions.margin(own)}: {by}"
+            text = f"equivalent to retraining within {decisions.margin(distance)}: {by}"
         case decide.DISTINGUISHABLE:
             text = f"distinguishable from retraining: {far}, {p}"
         case decide.OVER_UNLEARNED:
             text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
         case decide.BROKEN:
-            text = f"forgot by breaking the model: {_broken(found, where, row)}"
+            text = f"forgot by breaking the model: {_broken(judgements, where, row)}"
         case _:
             word = decisions.WORDS[row["verdict"]]
-            return f"{word}: {by}, {p}; {verdicts.why(found, where, row['method'], row)}"
-    return "; ".join(filter(None, (text, _against(row), found.of(where, row["method"])[own["metric"]]["note"])))
+            return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
+    return "; ".join(
+        filter(None, (text, _against(row), judgements.of(where, row["method"])[distance["metric"]]["note"]))
+    )
 
 
 def _against(row: dict) -> str:
@@ -126,14 +132,14 @@ def _against(row: dict) -> str:
     return f"removes {decisions.share(row)} of what doing nothing leaves"
 
 
-def _broken(found: Decisions, where: Place, row: dict) -> str:
-    gaps = found.of(where, row["method"])
-    said = [
+def _broken(judgements: Decisions, where: Place, row: dict) -> str:
+    gaps = judgements.of(where, row["method"])
+    losses = [
         f"{role} is {_loss(gaps[name])} that of retraining"
         for name, role in decisions.ROLES.items()
         if name in gaps and gaps[name]["broken"] == 1
     ]
-    return ", ".join(said)
+    return ", ".join(losses)
 
 
 def _loss(gap: dict) -> str:
@@ -142,26 +148,30 @@ def _loss(gap: dict) -> str:
     return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
 
 
-def _check(method: str, row: dict | None, own: dict | None) -> tuple[str, str]:
+def _check(method: str, row: dict | None, distance: dict | None) -> tuple[str, str]:
     """Whether a reference is distinguishable or not, as it must be, in words and as a tone."""
-    known = decisions.distinguishable(row)
+    differs = decisions.distinguishable(row)
     name = naming.method(method)
-    if known is None or own is None:
+    if differs is None or distance is None:
         return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
-    text = f"{name}: {decisions.source(own)} {decisions.distance(own)}, {decisions.probability(row['p_holm'])}"
+    text = (
+        f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {decisions.probability(row['p_holm'])}"
+    )
     if method != "none":
-        if known:
+        if differs:
             return f"{text}: distinguishable from retraining, which it is", "bad"
-        shown = own["margin_far"] < own["inner_low"] and own["inner_high"] < own["margin_near"]
-        return (text, "good") if shown else (f"{text}: not shown, the interval is wider than the margin", "")
-    if known and own["distance"] > 0:
+        with_interval = (
+            distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
+        )
+        return (text, "good") if with_interval else (f"{text}: not shown, the interval is wider than the margin", "")
+    if differs and distance["distance"] > 0:
         return text, "good"
-    why = "is not distinguishable from retraining" if not known else "lies on the far side of retraining"
+    why = "is not distinguishable from retraining" if not differs else "lies on the far side of retraining"
     return f"{text}: it {why}, so there is too little to find, or too few samples or models to find it", "bad"
 
 
-def _number(own: dict) -> str:
-    cell = decisions.size(own)
+def _number(distance: dict) -> str:
+    cell = decisions.size(distance)
     return interval(cell, max(decimals([cell]), 2))
 
 

@@ -35,12 +35,12 @@ def columns_of(numbers: Numbers, wish: dict) -> list[Column]:
         Ask(metric, attack, place(where))
         for metric, attack, where in itertools.product(*(listed(wish[name]) for name in ("metric", "attack", "where")))
     ]
-    found: list[Column] = []
+    columns: list[Column] = []
     for where in lookup.places(numbers.cases):
         cases = [case for case in numbers.cases if lookup.place(case) == where]
-        known = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
-        found += [(where, ask) for ask in known or asks[:1]]
-    return found
+        answerable = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
+        columns += [(where, ask) for ask in answerable or asks[:1]]
+    return columns
 
 
 def listed(wish: object) -> list:
@@ -61,24 +61,28 @@ def reading(metrics: list[str]) -> str:
     return " ".join(f"{meaning.display_name}: {meaning.reading}" for meaning in meanings if meaning.reading)
 
 
-def compared(cell: Cell, found: Cell, remark: str, known: int, digits: int) -> tuple[list[Entry], dict]:
+def compared(cell: Cell, printed: Cell, remark: str, places: int, digits: int) -> tuple[list[Entry], dict]:
     """The paper's number and ours minus theirs, as entries and for the record.
 
     Whether our interval holds theirs is said by a sign, and by colour where both sides did the same.
     """
-    shown = entry(found, known)
-    held, gap = published.inside(cell, found, known), cell.value - found.value
-    sign, tone = TONES.get(held, ("", ""))
+    paper = entry(printed, places)
+    overlap, gap = published.inside(cell, printed, places), cell.value - printed.value
+    sign, tone = TONES.get(overlap, ("", ""))
     text = "—" if math.isnan(gap) else f"{'+' if gap > 0 else ''}{number(gap, digits)} {sign}".strip()
-    entries = [Entry(shown.text, (*shown.notes, *filter(None, [remark]))), Entry(text, tone="" if remark else tone)]
-    return entries, {"published": found.value, "difference": gap, "inside": "" if held is None else str(held).lower()}
+    entries = [Entry(paper.text, (*paper.notes, *filter(None, [remark]))), Entry(text, tone="" if remark else tone)]
+    return entries, {
+        "published": printed.value,
+        "difference": gap,
+        "inside": "" if overlap is None else str(overlap).lower(),
+    }
 
 
-def told(ask: Ask, asks: list[Ask]) -> str:
+def difference(ask: Ask, asks: list[Ask]) -> str:
     """What distinguishes a column from the others of its table."""
-    shown = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
-    differ = [len({one[i] for one in asks}) > 1 for i in range(len(ask))]
-    return ", ".join(text for text, own in zip(shown, differ, strict=True) if own and text)
+    labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
+    differ = [len({question[i] for question in asks}) > 1 for i in range(len(ask))]
+    return ", ".join(text for text, differs in zip(labels, differ, strict=True) if differs and text)
 
 
 def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
@@ -87,17 +91,17 @@ def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
     several = len({case["scenario"] for case in numbers.cases}) > 1
     if axis == "scenario" or axis not in axes:
         return lookup.label(where)
-    others = {name: value for name, value in axes.items() if name != axis}
+    rest = {name: value for name, value in axes.items() if name != axis}
     parts = [where[0].replace("_", " ")] if several else []
-    parts += [f"{name} = {naming.value(value)}" for name, value in others.items()]
+    parts += [f"{name} = {naming.value(value)}" for name, value in rest.items()]
     return ", ".join([*parts, naming.value(axes[axis])])
 
 
-def who(method: str, where: tuple[str, str]) -> dict:
+def method_fields(method: str, where: tuple[str, str]) -> dict:
     return {"scenario": where[0], "setting": where[1], "method": method}
 
 
-def what(cell: Cell, ask: Ask) -> dict:
+def cell_fields(cell: Cell, ask: Ask) -> dict:
     """The metric as asked for, and the number in full."""
     about = dict(cell.where or ask.where)
     values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}

@@ -45,27 +45,27 @@ def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], 
     by_spec = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
     for case in cases:
-        made = [by_spec[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
-        models = sum(row["models"] for row in made)
-        spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in made) / max(models, 1)
-    found = {}
+        jobs = [by_spec[Path(spec).parts[-3], Path(spec).parts[-2]] for spec in case["specs"]]
+        models = sum(row["models"] for row in jobs)
+        spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in jobs) / max(models, 1)
+    times = {}
     for (scenario, setting, method), seconds in spent.items():
         retrain = spent.get((scenario, setting, "retrain"), math.nan)
-        found[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
-    return found
+        times[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
+    return times
 
 
 def stages(ledger: list[dict]) -> dict[str, dict]:
     """Jobs, models, seconds and largest peak memory of every stage, in pipeline order."""
-    found: dict[str, dict] = {}
+    sums: dict[str, dict] = {}
     for row in ledger:
-        one = found.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
-        one["jobs"] += 1
-        one["models"] += row["models"] if row["stage"] in MADE_BY_MODELS else 0
-        one["seconds"] += row["seconds"]
-        one["cpu_seconds"] += row["cpu_seconds"]
-        one["peak"] = max(one["peak"], row["peak_memory_mib"])
-    return found
+        total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
+        total["jobs"] += 1
+        total["models"] += row["models"] if row["stage"] in MADE_BY_MODELS else 0
+        total["seconds"] += row["seconds"]
+        total["cpu_seconds"] += row["cpu_seconds"]
+        total["peak"] = max(total["peak"], row["peak_memory_mib"])
+    return sums
 
 
 def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
@@ -75,30 +75,31 @@ def sheets(ledger: list[dict], order: dict) -> list[Sheet]:
 
 
 def _stages(ledger: list[dict]) -> Sheet:
-    found = stages(ledger)
+    sums = stages(ledger)
     lines = [
-        Line(stage, _cells(one["jobs"], one["models"], one["seconds"], one["peak"])) for stage, one in found.items()
+        Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
+        for stage, total in sums.items()
     ]
-    whole = sum(one["seconds"] for one in found.values())
+    whole = sum(total["seconds"] for total in sums.values())
     footer = (Line("all stages", _cells(len(ledger), None, whole, None)),)
     heads = tuple(map(Head, ("jobs", "models", "time", "per model", "peak memory")))
     reading = "Wall time of the jobs as measured when they ran."
-    records = tuple(_record(what=stage, **one) for stage, one in found.items())
+    records = tuple(_record(what=stage, **total) for stage, total in sums.items())
     return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
 
 
 def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
-    taken = ratios(ledger, cases)
+    times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
     lines = []
     for name in lookup.methods(cases):
         # Along an axis, the mean over its values.
-        found = [[r for (s, _, m), (_, r) in taken.items() if (s, m) == (one, name)] for one in scenarios]
+        shares = [[r for (s, _, m), (_, r) in times.items() if (s, m) == (place, name)] for place in scenarios]
         limited = name not in naming.BASELINES
-        means = [sum(some) / len(some) if some else None for some in found]
+        means = [sum(group) / len(group) if group else None for group in shares]
         lines.append(Line(naming.method(name), tuple(_ratio(mean, limited=limited) for mean in means)))
-    own = [[t for (s, _, m), (t, _) in taken.items() if (s, m) == (one, "retrain")] for one in scenarios]
-    base = tuple(Entry(duration(sum(some) / len(some)) if some else "—") for some in own)
+    retraining = [[t for (s, _, m), (t, _) in times.items() if (s, m) == (place, "retrain")] for place in scenarios]
+    base = tuple(Entry(duration(sum(group) / len(group)) if group else "—") for group in retraining)
     records = [
         _record(
             what="unlearn",
@@ -109,7 +110,7 @@ def _methods(ledger: list[dict], cases: list[dict]) -> Sheet:
             to_retrain=ratio,
             over_limit="yes" if ratio > LIMIT and method not in naming.BASELINES else "no",
         )
-        for (scenario, setting, method), (seconds, ratio) in taken.items()
+        for (scenario, setting, method), (seconds, ratio) in times.items()
     ]
     return Sheet(
         "cost-methods", "Time of unlearning relative to retraining",
@@ -123,26 +124,28 @@ def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
     """Seconds of every metric, and of the attacks that come before some, for one method: means over the methods and
     settings of each scenario."""
     nodes = {(row["stage"], row["node"]): row for row in ledger}
-    taken: dict[tuple[str, str], list[float]] = {}
+    seconds_of: dict[tuple[str, str], list[float]] = {}
     for case in cases:
         for stage, spec in case.get("judged", {}).items():
             row = nodes[stage, Path(spec).parts[-2]]
             parts = dict(part.split("=") for part in row["seconds_of"].split(";") if part)
-            known = {"attacks": row["seconds"]} if stage == "attack" else {k: float(v) for k, v in parts.items()}
-            for name, seconds in known.items():
-                taken.setdefault((name, case["scenario"]), []).append(seconds)
-    scenarios = list(dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in taken)))
-    names = sorted({name for name, _ in taken}, key=lambda name: (name != "attacks", name))
-    means = {key: sum(some) / len(some) for key, some in taken.items()}
+            of_parts = {"attacks": row["seconds"]} if stage == "attack" else {k: float(v) for k, v in parts.items()}
+            for name, seconds in of_parts.items():
+                seconds_of.setdefault((name, case["scenario"]), []).append(seconds)
+    scenarios = list(
+        dict.fromkeys(case["scenario"] for case in cases if any(s == case["scenario"] for _, s in seconds_of))
+    )
+    names = sorted({name for name, _ in seconds_of}, key=lambda name: (name != "attacks", name))
+    means = {key: sum(group) / len(group) for key, group in seconds_of.items()}
     lines = [
         Line(
             name.replace("_", " "),
-            tuple(Entry(duration(means[name, one]) if (name, one) in means else "") for one in scenarios),
+            tuple(Entry(duration(means[name, place]) if (name, place) in means else "") for place in scenarios),
         )
         for name in names
     ]
     records = [
-        _record(what="metric", metric=name, scenario=scenario, jobs=len(taken[name, scenario]), seconds=mean)
+        _record(what="metric", metric=name, scenario=scenario, jobs=len(seconds_of[name, scenario]), seconds=mean)
         for (name, scenario), mean in means.items()
     ]
     return Sheet(
@@ -153,11 +156,11 @@ def _metrics(ledger: list[dict], cases: list[dict]) -> Sheet:
     )  # fmt: skip
 
 
-def _record(**known: object) -> dict:
+def _record(**fields: object) -> dict:
     """One row of the table's csv; names that do not belong to it are empty."""
     names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
              "to_retrain", "over_limit", "metric")  # fmt: skip
-    return {name: known.get(name, "") for name in names}
+    return {name: fields.get(name, "") for name in names}
 
 
 def duration(seconds: float) -> str:

@@ -13,14 +13,14 @@ HEADS = ("jobs", "models", "time", "disk", "rate from")
 
 def sheet(rows: list[dict], start: dict[str, float], gpus: int) -> Sheet:
     """A line for each stage, one for the start of processes, and their sum."""
-    found = forecast.total(rows)
+    totals = forecast.total(rows)
     lines = [
-        _line(stage, one["jobs"], one["models"] or "", duration(one["seconds"]), space(one["bytes"]),
-              ", ".join(one["rates"]))
-        for stage, one in found.items()
+        _line(stage, total["jobs"], total["models"] or "", duration(total["seconds"]), space(total["bytes"]),
+              ", ".join(total["rates"]))
+        for stage, total in totals.items()
     ]  # fmt: skip
     starting = sum(start[row["stage"]] for row in rows)
-    seconds, size = (sum(one[part] for one in found.values()) for part in ("seconds", "bytes"))
+    seconds, size = (sum(total[part] for total in totals.values()) for part in ("seconds", "bytes"))
     footer = (
         _line("starting processes", len(rows), "", duration(starting), "", "probe"),
         _line("all", len(rows), "", duration(seconds + starting), space(size), ""),
@@ -33,18 +33,18 @@ def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
     """The forecast of jobs that were not done when it was made, beside the seconds that the ledger has of them; None
     if there are none."""
     took = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
-    told = [row for row in rows if row["rate"] != "done" and (row["stage"], row["node"]) in took]
-    if not told:
+    forecasts = [row for row in rows if row["rate"] != "done" and (row["stage"], row["node"]) in took]
+    if not forecasts:
         return None
-    real = [{**row, "seconds": took[row["stage"], row["node"]]} for row in told]
+    real = [{**row, "seconds": took[row["stage"], row["node"]]} for row in forecasts]
     lines = []
-    whole = [{**row, "stage": "all"} for row in told], [{**row, "stage": "all"} for row in real]
-    for before, after in ((told, real), whole):
+    whole = [{**row, "stage": "all"} for row in forecasts], [{**row, "stage": "all"} for row in real]
+    for before, after in ((forecasts, real), whole):
         real_of = forecast.total(after)
-        for stage, one in forecast.total(before).items():
+        for stage, total in forecast.total(before).items():
             spent = real_of[stage]["seconds"]
-            ratio = number(one["seconds"] / spent, 2) if spent else "—"
-            lines.append(_line(stage, one["jobs"], duration(one["seconds"]), duration(spent), ratio))
+            ratio = number(total["seconds"] / spent, 2) if spent else "—"
+            lines.append(_line(stage, total["jobs"], duration(total["seconds"]), duration(spent), ratio))
     heads = tuple(map(Head, ("jobs", "forecast", "took", "ratio")))
     reading = "Seconds of jobs, foretold before they ran and measured when they did; ratio: forecast over truth."
     return Sheet("cost-forecast", "Forecast and truth", reading, "stage", heads, tuple(lines[:-1]), (lines[-1],))
@@ -55,7 +55,7 @@ def sentence(
 ) -> str:
     """How long it takes where it was measured: all of it, and what is left; ``after`` as `forecast.wall` takes it."""
     left = [row for row in rows if row["rate"] != "done"]
-    times = [duration(forecast.wall(some, start, slots, gpus, after)) for some in (rows, left)]
+    times = [duration(forecast.wall(group, start, slots, gpus, after)) for group in (rows, left)]
     rest = f", {times[1]} for what is left" if 0 < len(left) < len(rows) else ""
     places = f"{slots} job{'s' * (slots > 1)} at a time" + (f" on {gpus} GPU{'s' * (gpus > 1)}" if gpus else "")
     return f"With {places}: {times[0]} from nothing{rest}. Measured on {where}."

@@ -31,9 +31,9 @@ def write(sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Pa
         for record in sheet.records
     ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)))
-    for path, shown in ((md, markdown), (tex, latex)):
+    for path, render in ((md, markdown), (tex, latex)):
         with replacing(path) as part:
-            part.write_text("\n".join(map(shown, sheets)), encoding="utf-8")
+            part.write_text("\n".join(map(render, sheets)), encoding="utf-8")
 
 
 # ---------------------------------------------------------------- Markdown
@@ -142,13 +142,13 @@ def tex(text: str) -> str:
 
 def spans(sheet: Sheet) -> list[tuple[str, int]]:
     """(group, number of columns) of the upper heads, from left to right."""
-    found: list[tuple[str, int]] = []
+    runs: list[tuple[str, int]] = []
     for head in sheet.heads:
-        if found and found[-1][0] == head.group:
-            found[-1] = (head.group, found[-1][1] + 1)
+        if runs and runs[-1][0] == head.group:
+            runs[-1] = (head.group, runs[-1][1] + 1)
         else:
-            found.append((head.group, 1))
-    return found
+            runs.append((head.group, 1))
+    return runs
 
 
 def plain(sheet: Sheet, width: int = 100) -> str:

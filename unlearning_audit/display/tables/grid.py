@@ -35,27 +35,34 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
         (column, name): numbers.cell(case, *column[1]) if case else missing("the scenario does not ask for this method")
         for (column, name), case in cases.items()
     }
-    theirs = {
+    papers = {
         key: published.beside(printed, cases[key], cell) for key, cell in cells.items() if printed and cell.metric
     }
-    besides = {column for (column, _), (found, _) in theirs.items() if not found.empty}
+    besides = {column for (column, _), (printed_cell, _) in papers.items() if not printed_cell.empty}
     places = {}  # metric → decimals as printed, and as shown
     for metric in dict.fromkeys(ask.metric for _, ask in columns):
         same = [key for key in cells if key[0][1].metric == metric]
-        known = max((published.places(printed, cases[key], cells[key]) for key in same if key in theirs), default=0)
-        places[metric] = known, finer(decimals(cells[key] for key in same), known)
+        decimals_printed = max(
+            (published.places(printed, cases[key], cells[key]) for key in same if key in papers), default=0
+        )
+        places[metric] = decimals_printed, finer(decimals(cells[key] for key in same), decimals_printed)
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []
         for column in columns:
             where, ask = column
-            cell, their = cells[column, name], theirs.get((column, name), UNASKED)
-            known, digits = places[ask.metric]
-            shown, beside = parts.compared(cell, *their, known, digits)
-            entries += [entry(cell, digits), *(shown if column in besides else ())]
+            cell, their = cells[column, name], papers.get((column, name), UNASKED)
+            decimals_printed, digits = places[ask.metric]
+            of_cell, beside = parts.compared(cell, *their, decimals_printed, digits)
+            entries += [entry(cell, digits), *(of_cell if column in besides else ())]
             note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
             records.append(
-                {**parts.who(name, where), **parts.what(cell, ask), **(beside if printed else {}), "note": note}
+                {
+                    **parts.method_fields(name, where),
+                    **parts.cell_fields(cell, ask),
+                    **(beside if printed else {}),
+                    "note": note,
+                }
             )
         lines.append(Line(naming.method(name), tuple(entries)))
     footer, more = _footer(numbers, wish, columns, printed, besides)
@@ -78,16 +85,16 @@ def _heads(numbers: Numbers, wish: dict, columns: list[parts.Column], besides: s
     asks = list(dict.fromkeys(ask for _, ask in columns))
     several = len({where for where, _ in columns}) > 1
     for where, ask in columns:
-        place, own = parts.place_name(numbers, wish["columns"], where), parts.told(ask, asks)
+        place, difference = parts.place_name(numbers, wish["columns"], where), parts.difference(ask, asks)
         whole = f"{group} = {place}" if group else place
-        name = ", ".join(filter(None, (whole if several or not own else "", own)))
+        name = ", ".join(filter(None, (whole if several or not difference else "", difference)))
         notes = (parts.UNPRINTED,) if printed else ()
         if (where, ask) in besides:
             heads += [Head("ours", name), Head("paper", name), Head("ours − paper", name, (parts.HELD,))]
         elif besides:
             heads.append(Head("ours", name, notes))
-        elif own:
-            heads.append(Head(own, whole if several else "", notes))
+        elif difference:
+            heads.append(Head(difference, whole if several else "", notes))
         else:
             heads.append(Head(place, group, notes))
     return heads
@@ -107,14 +114,14 @@ def _footer(
         title, make = makers[kind]
         cells = {where: make(numbers, where) for where, _ in columns}
         nones = {where: lookup.at(numbers.cases, where, "none") for where in cells}
-        theirs = {
+        papers = {
             where: published.beside(printed, nones[where], cell)
             if nones[where] and kind == "accuracy" and printed
             else UNASKED
             for where, cell in cells.items()
         }
-        asked = [where for where, their in theirs.items() if their is not UNASKED]
-        known = max((published.places(printed, nones[where], cells[where]) for where in asked), default=0)
+        compared = [where for where, their in papers.items() if their is not UNASKED]
+        decimals_printed = max((published.places(printed, nones[where], cells[where]) for where in compared), default=0)
         digits = decimals(cells.values())
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):
@@ -122,14 +129,14 @@ def _footer(
             if i and columns[i - 1][0] == where:
                 entries += [Entry(""), *(blank if (where, ask) in besides else ())]
                 continue
-            cell, their = cells[where], theirs[where]
-            shown, beside = parts.compared(cell, *their, known, max(digits, known))
+            cell, their = cells[where], papers[where]
+            of_cell, beside = parts.compared(cell, *their, decimals_printed, max(digits, decimals_printed))
             entries.append(entry(cell, digits, bare=True))
-            entries += (blank if their[0].empty else shown) if (where, ask) in besides else []
-            who = parts.who("none" if kind == "accuracy" else "", where)
+            entries += (blank if their[0].empty else of_cell) if (where, ask) in besides else []
+            fields = parts.method_fields("none" if kind == "accuracy" else "", where)
             note = "; ".join(filter(None, (parts.remarks(cell), their[1])))
-            number_of = parts.what(cell, parts.Ask(kind, "", ()))
-            records.append({**who, **number_of, **(beside if printed else {}), "note": note})
+            number_of = parts.cell_fields(cell, parts.Ask(kind, "", ()))
+            records.append({**fields, **number_of, **(beside if printed else {}), "note": note})
         lines.append(Line(title, tuple(entries)))
     return lines, records
 

@@ -21,13 +21,13 @@ RECORD = ("value", "ci_low", "ci_high", "n")
 
 def sheets(numbers: Numbers, order: dict) -> list[Sheet]:
     """One table for each protocol of the study, since protocols give different numbers."""
-    judged, found = decisions.read(order.get("comparisons", [])), []
+    judged, sheets_ = decisions.read(order.get("comparisons", [])), []
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
     for i, protocol in enumerate(protocols):
-        shown = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
+        table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
-        found.append(replace(shown, name="headline" if i == 0 else f"headline-{protocol}", title=title))
-    return found
+        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title))
+    return sheets_
 
 
 def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS, *, brief: bool = False) -> Sheet:
@@ -36,46 +36,48 @@ def sheet(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS,
     ``brief`` shows the interval of the first column only.
     """
     have = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
-    known = {metric for metric, _ in have}
-    paired = any(case["protocol"] == "swap" for case in cases) and "q" in known
-    chosen = [
+    metrics = {metric for metric, _ in have}
+    paired = any(case["protocol"] == "swap" for case in cases) and "q" in metrics
+    columns = [
         (metric, column)
         for metric, column in naming.columns()
-        if metric in known and ((metric, _about(column)) in have or not column.role) and not (paired and column.besides)
+        if metric in metrics
+        and ((metric, _about(column)) in have or not column.role)
+        and not (paired and column.besides)
     ]
-    found = {
+    by_column = {
         (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in _order(cases)]
-        for metric, column in chosen
+        for metric, column in columns
     }
     # Drop columns without any value; if no column has one, keep them for their reasons.
-    chosen = [column for column in chosen if not all(cell.empty for cell in found[column])] or chosen
-    table = [(case, [found[column][i] for column in chosen]) for i, case in enumerate(_order(cases))]
-    digits = [decimals(cells[i] for _, cells in table) for i in range(len(chosen))]
+    columns = [column for column in columns if not all(cell.empty for cell in by_column[column])] or columns
+    table = [(case, [by_column[column][i] for column in columns]) for i, case in enumerate(_order(cases))]
+    digits = [decimals(cells[i] for _, cells in table) for i in range(len(columns))]
     lines, records = [], []
     for case, cells in table:
-        shown = [
+        body = [
             _entry(cell, digits[i], bare=not column.interval or (brief and i > 0))
-            for i, (cell, (_, column)) in enumerate(zip(cells, chosen, strict=True))
+            for i, (cell, (_, column)) in enumerate(zip(cells, columns, strict=True))
         ]
         flags = _flags(numbers, case, judged)
-        lines.append(Line(naming.method(case["method"]), tuple(shown), flags, lookup.label(lookup.place(case))))
-        records += [_record(case, cell, *which) for cell, which in zip(cells, chosen, strict=True)]
-    heads = tuple(Head(column.head, column.group) for _, column in chosen)
-    reading = how_to_read(chosen[0][0]) if chosen else ""
+        lines.append(Line(naming.method(case["method"]), tuple(body), flags, lookup.label(lookup.place(case))))
+        records += [_record(case, cell, *place) for cell, place in zip(cells, columns, strict=True)]
+    heads = tuple(Head(column.head, column.group) for _, column in columns)
+    reading = how_to_read(columns[0][0]) if columns else ""
     return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
 
 
 def along(numbers: Numbers, cases: list[dict], judged: Decisions = NO_DECISIONS) -> Sheet:
     """One scenario along its axes: the number that speaks for its protocol, methods by axis settings."""
     places, methods = lookup.places(cases), lookup.methods(cases)
-    found = {(w, m): numbers.primary(c) for w in places for m in methods if (c := lookup.at(cases, w, m))}
-    metric = next((name for name, _ in found.values() if name), "")
-    digits = decimals(cell for _, cell in found.values())
+    by_place = {(w, m): numbers.primary(c) for w in places for m in methods if (c := lookup.at(cases, w, m))}
+    metric = next((name for name, _ in by_place.values() if name), "")
+    digits = decimals(cell for _, cell in by_place.values())
     lines = []
     for name in methods:
-        shown = [found.get((where, name), ("", missing("")))[1] for where in places]
+        cells = [by_place.get((where, name), ("", missing("")))[1] for where in places]
         flags = dict.fromkeys(f for w in places if (c := lookup.at(cases, w, name)) for f in _flags(numbers, c, judged))
-        lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in shown), tuple(flags)))
+        lines.append(Line(naming.method(name), tuple(_entry(c, digits, bare=False) for c in cells), tuple(flags)))
     name = naming.meaning(metric).display_name if metric else "no number"
     title = f"{cases[0]['scenario'].replace('_', ' ')}: {name}"
     axes = list(cases[0]["axes"])
@@ -116,24 +118,24 @@ def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
     """The verdicts of each scenario, with a line on how to read them."""
     blocks = []
     for scenario in dict.fromkeys(case["scenario"] for case in numbers.cases):
-        every = lookup.places([case for case in numbers.cases if case["scenario"] == scenario])
-        places = [where for where in every if where in judged.verdicts]
+        all_places = lookup.places([case for case in numbers.cases if case["scenario"] == scenario])
+        places = [where for where in all_places if where in judged.verdicts]
         if places:
-            block = sentenced.brief(judged, *places) if len(every) == 1 else sentenced.along(judged, places)
+            block = sentenced.brief(judged, *places) if len(all_places) == 1 else sentenced.along(judged, places)
             blocks.append(_fitting(block, width))
     return ["\n".join(textwrap.wrap(sentenced.BRIEFLY, width)), *blocks] if blocks else []
 
 
 def how_to_read(metric: str) -> str:
     """One line that says what the extremes of a metric mean."""
-    known = naming.meaning(metric)
-    return READ if metric == "q" else f"{known.display_name}: {known.reading}" if known.reading else ""
+    record = naming.meaning(metric)
+    return READ if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
 
 
 def _fitting(block: Sheet, width: int) -> str:
     """The block as text; where it is too wide, intervals are left away, then columns from the right."""
-    for shown in (block, _bare(block), *(_first(_bare(block), n) for n in range(len(block.heads) - 1, 0, -1))):
-        text = formats.plain(shown, width)
+    for narrower in (block, _bare(block), *(_first(_bare(block), n) for n in range(len(block.heads) - 1, 0, -1))):
+        text = formats.plain(narrower, width)
         if max(map(len, text.splitlines())) <= width:
             return text
     return "\n".join(line[:width] for line in text.splitlines())
@@ -158,14 +160,14 @@ def _unsectioned(line: Line) -> Line:
 
 def _order(cases: list[dict]) -> list[dict]:
     """Scenario by scenario, none first and the retrained last."""
-    found = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
-    return [case for case in found if case]
+    cases_ = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
+    return [case for case in cases_ if case]
 
 
 def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
     """As in other tables, but flags are explained once, at the method's name."""
-    shown = entry(cell, places, bare=bare)
-    return Entry(shown.text, () if cell.flag else shown.notes, shown.tone)
+    text = entry(cell, places, bare=bare)
+    return Entry(text.text, () if cell.flag else text.notes, text.tone)
 
 
 def _flags(numbers: Numbers, case: dict, judged: Decisions) -> tuple[str, ...]:
@@ -182,8 +184,8 @@ def _about(column: Column) -> lookup.Where:
 
 
 def _record(case: dict, cell: Cell, metric: str, column: Column) -> dict:
-    who = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
+    fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
     about = dict(cell.where or _about(column))
     values = dict(zip(RECORD, (cell.value, cell.low, cell.high, cell.n), strict=True))
     note = "; ".join(filter(None, (lookup.UNCHANGED if cell.flag == "unchanged" else cell.flag, cell.note)))
-    return {**who, "attack": cell.attack, "metric": metric, **about, **values, "note": note}
+    return {**fields, "attack": cell.attack, "metric": metric, **about, **values, "note": note}

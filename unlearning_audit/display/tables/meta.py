@@ -26,10 +26,10 @@ def read(path: str | Path) -> list[dict]:
     def load() -> list[dict]:
         with Path(path).open(newline="", encoding="utf-8") as file:
             numbers = {"value", "ci_low", "ci_high"}
-            found = [
+            tables = [
                 {k: float(v or "nan") if k in numbers else v for k, v in row.items()} for row in cells.read(file)[1]
             ]
-            return [{**row, "n": int(row["n"])} for row in found]
+            return [{**row, "n": int(row["n"])} for row in tables]
 
     return checked(path, load)
 
@@ -42,13 +42,13 @@ def metrics(rows: list[dict]) -> list[str]:
 
 def elsewhere(rows: list[dict]) -> list[str]:
     """Metrics whose power (or other properties) is read on other models than the others'."""
-    spoken, found = overview(rows), []
-    main = {what: common(rows, what) for _, what in spoken}
+    spoken, sentences = overview(rows), []
+    main = {quality: common(rows, quality) for _, quality in spoken}
     for name in dict.fromkeys(metric for metric, _ in spoken):
-        own = [what for metric, what in spoken if metric == name]
-        if all(spoken[name, what]["scenario"] != main[what] for what in own):
-            found.append(name)
-    return found
+        qualities = [quality for metric, quality in spoken if metric == name]
+        if all(spoken[name, quality]["scenario"] != main[quality] for quality in qualities):
+            sentences.append(name)
+    return sentences
 
 
 def sheets(rows: list[dict]) -> list[Sheet]:
@@ -67,8 +67,8 @@ def _between(rows: list[dict]) -> Sheet:
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
     lines = [
-        Line(one, tuple(_alone(cells.get((one, other))) if one != other else Entry("·") for other in names))
-        for one in names
+        Line(name, tuple(_alone(cells.get((name, column))) if name != column else Entry("·") for column in names))
+        for name in names
     ]
     scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
     reading = (
@@ -87,21 +87,27 @@ def _alone(cell: Cell | None) -> Entry:
 def _whole(rows: list[dict]) -> Sheet:
     """A line for each metric; what is read on other models than those of its column says so."""
     spoken = overview(rows)
-    shown = [what for what in PROPERTIES if any(what == other for _, other in spoken)]
+    qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
     cells = {key: _cell(row) for key, row in spoken.items()}
-    places = {what: _places(what, [c for (_, other), c in cells.items() if other == what]) for what in shown}
-    main = {what: common(rows, what) for what in shown}
+    places = {
+        quality: _places(quality, [c for (_, present), c in cells.items() if present == quality])
+        for quality in qualities
+    }
+    main = {quality: common(rows, quality) for quality in qualities}
     far, lines = elsewhere(rows), []
     for name in metrics(rows):
         entries = []
-        for what in shown:
-            row = spoken.get((name, what))
-            beside = row and row["scenario"] != main[what] and name not in far and what != "models"
-            entries.append(_entry(cells.get((name, what)), places[what], row, _on(row["scenario"]) if beside else ""))
+        for quality in qualities:
+            row = spoken.get((name, quality))
+            beside = row and row["scenario"] != main[quality] and name not in far and quality != "models"
+            entries.append(
+                _entry(cells.get((name, quality)), places[quality], row, _on(row["scenario"]) if beside else "")
+            )
         notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in far else ()
         lines.append(Line(name, tuple(entries), notes))
     heads = tuple(
-        Head(SHORT.get(what, what), "" if what == "models" else f"scenario {_name(main[what])}") for what in shown
+        Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
+        for quality in qualities
     )
     records = tuple({name: row[name] for name in COLUMNS} for row in rows)
     return Sheet("meta", "What each metric is worth", READING, "metric", heads, tuple(lines), (), records)
@@ -109,15 +115,21 @@ def _whole(rows: list[dict]) -> Sheet:
 
 def _by_scenario(rows: list[dict]) -> Sheet:
     """A section for each scenario; a property that it does not show is left blank."""
-    found: dict[tuple[str, str], dict[str, dict]] = {}
+    by_metric: dict[tuple[str, str], dict[str, dict]] = {}
     for row in rows:
         if row["property"] in PROPERTIES:
-            found.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
-    shown = [what for what in PROPERTIES if any(what in own for own in found.values())]
-    places = {what: _places(what, [_cell(own[what]) for own in found.values() if what in own]) for what in shown}
+            by_metric.setdefault((row["scenario"], row["metric"]), {})[row["property"]] = row
+    qualities = [quality for quality in PROPERTIES if any(quality in values for values in by_metric.values())]
+    places = {
+        quality: _places(quality, [_cell(values[quality]) for values in by_metric.values() if quality in values])
+        for quality in qualities
+    }
     lines = []
-    for (scenario, metric), own in found.items():
-        cells = [_entry(_cell(own[what]) if what in own else None, places[what], own.get(what)) for what in shown]
+    for (scenario, metric), values in by_metric.items():
+        cells = [
+            _entry(_cell(values[quality]) if quality in values else None, places[quality], values.get(quality))
+            for quality in qualities
+        ]
         lines.append(Line(metric, tuple(cells), section=_name(scenario)))
     order = list(dict.fromkeys(line.section for line in lines))
     lines.sort(key=lambda line: order.index(line.section))
@@ -126,26 +138,26 @@ def _by_scenario(rows: list[dict]) -> Sheet:
         "The same, scenario by scenario",
         "",
         "metric",
-        tuple(Head(SHORT.get(what, what)) for what in shown),
+        tuple(Head(SHORT.get(quality, quality)) for quality in qualities),
         tuple(lines),
     )
 
 
 def _cell(row: dict) -> Cell:
-    counted = row["property"] == "models"
-    return Cell(row["value"], *(() if counted else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
+    whole_number = row["property"] == "models"
+    return Cell(row["value"], *(() if whole_number else (row["ci_low"], row["ci_high"])), n=row["n"], note=row["note"])
 
 
-def _places(what: str, cells: list[Cell]) -> int:
-    return 0 if what == "models" else decimals(cells, least=2)
+def _places(quality: str, cells: list[Cell]) -> int:
+    return 0 if quality == "models" else decimals(cells, least=2)
 
 
 def _entry(cell: Cell | None, places: int, row: dict | None, more: str = "") -> Entry:
     if cell is None:
         return Entry("")
     # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
-    shown = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
-    return Entry(shown.text, (*shown.notes, *filter(None, [more])), verdict(row))
+    text = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
+    return Entry(text.text, (*text.notes, *filter(None, [more])), verdict(row))
 
 
 def _name(scenario: str) -> str:

@@ -35,8 +35,8 @@ UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
 COLUMNS = ("source", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
-def read(path: str | Path, wanted: str) -> list[dict]:
-    """Rows of one printed table; ``wanted`` is "paper/table", the paper by the start of its source.
+def read(path: str | Path, reference: str) -> list[dict]:
+    """Rows of one printed table; ``reference`` is "paper/table", the paper by the start of its source.
 
     Raises ArtifactError for a damaged file and ValueError if the file has no such table.
     """
@@ -48,12 +48,12 @@ def read(path: str | Path, wanted: str) -> list[dict]:
             ]
 
     rows = checked(path, load)
-    paper, _, table = wanted.partition("/")
-    found = [row for row in rows if row["source"].split("_")[0] == paper and row["table"] == table]
-    if not found:
-        known = sorted({f"{row['source'].split('_')[0]}/{row['table']}" for row in rows})
-        raise ValueError(f"published: {wanted!r} is none of the printed tables known here: {', '.join(known)}")
-    return found
+    paper, _, table = reference.partition("/")
+    lines = [row for row in rows if row["source"].split("_")[0] == paper and row["table"] == table]
+    if not lines:
+        tables = sorted({f"{row['source'].split('_')[0]}/{row['table']}" for row in rows})
+        raise ValueError(f"published: {reference!r} is none of the printed tables known here: {', '.join(tables)}")
+    return lines
 
 
 def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
@@ -64,12 +64,12 @@ def beside(rows: list[dict], case: dict, cell: Cell) -> tuple[Cell, str]:
     remark names what differs. The cell is empty, with the reason, where nothing fits or several numbers fit equally
     well.
     """
-    found, remark = fitting(rows, case, cell)
-    if isinstance(found, str):
-        return missing(found), ""
-    if note := UNSIGNED.get(found["metric"]):
-        return Cell(math.copysign(found["value"], cell.value)), "; ".join(filter(None, (note, remark)))
-    return Cell(found["value"]), "; ".join(filter(None, (found.get("note", ""), remark)))
+    cell_of_paper, remark = fitting(rows, case, cell)
+    if isinstance(cell_of_paper, str):
+        return missing(cell_of_paper), ""
+    if note := UNSIGNED.get(cell_of_paper["metric"]):
+        return Cell(math.copysign(cell_of_paper["value"], cell.value)), "; ".join(filter(None, (note, remark)))
+    return Cell(cell_of_paper["value"]), "; ".join(filter(None, (cell_of_paper.get("note", ""), remark)))
 
 
 def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
@@ -86,19 +86,19 @@ def fitting(rows: list[dict], case: dict, cell: Cell) -> tuple[dict | str, str]:
     rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
     if not rows:
         return "the paper prints no number for this method", ""
-    ours = _ours(case, cell)
-    must = {name: ours[name] for name in (*case["axes"], *DEFINING) if name in ours}
+    fields = _fields(case, cell)
+    must = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields}
     along = {name: value for name, value in must.items() if any(name in _settings(row) for row in rows)}
     rows = [row for row in rows if all(_same(_settings(row).get(k), v) for k, v in along.items())]
     if not rows:
         return "the paper prints no number at " + " and ".join(f"{k} = {v}" for k, v in along.items()), ""
-    unlike = [(_differences(row, ours), row) for row in rows]
-    least = min(len(found) for found, _ in unlike)
-    best = [(found, row) for found, row in unlike if len(found) == least]
+    unlike = [(_differences(row, fields), row) for row in rows]
+    least = min(len(differences) for differences, _ in unlike)
+    best = [(differences, row) for differences, row in unlike if len(differences) == least]
     if len({row["value"] for _, row in best}) > 1:
         return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for _, row in best})), ""
-    found, row = best[0]
-    return row, _remark(found)
+    differences, row = best[0]
+    return row, _remark(differences)
 
 
 def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
@@ -128,7 +128,7 @@ def _settings(row: dict) -> dict[str, str]:
     return dict(part.split("=", 1) for part in row["setting"].split(";") if part)
 
 
-def _ours(case: dict, cell: Cell) -> dict[str, object]:
+def _fields(case: dict, cell: Cell) -> dict[str, object]:
     """What is known of our experiment, by the names that papers use: facts, axes, and what was asked by which attack.
 
     RULI forgets one set of samples and may ask about a part of it (``target``); it counts shadow models.
@@ -146,23 +146,26 @@ def _ours(case: dict, cell: Cell) -> dict[str, object]:
     return facts
 
 
-def _differences(row: dict, ours: dict[str, object]) -> list[tuple[str, str]]:
+def _differences(row: dict, fields: dict[str, object]) -> list[tuple[str, str]]:
     """In what the printed experiment differs from ours, as far as both sides say: (theirs, ours) in words."""
     # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
-    pairs = [(row[name], ours[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{ours[name]}_")]
-    pairs += [(value, ours[name], f"{name} = ") for name, value in _settings(row).items() if name in ours]
-    return [(f"{name}{theirs}", f"{name}{own}") for theirs, own, name in pairs if theirs and not _same(theirs, own)]
+    pairs = [
+        (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
+    ]
+    pairs += [(value, fields[name], f"{name} = ") for name, value in _settings(row).items() if name in fields]
+    unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
+    return [(f"{name}{printed}", f"{name}{measured}") for printed, measured, name in unlike]
 
 
 def _remark(differences: list[tuple[str, str]]) -> str:
     if not differences:
         return ""
-    theirs, ours = (", ".join(side) for side in zip(*differences, strict=True))
-    return f"printed for {theirs}; measured here for {ours}"
+    printed, values = (", ".join(side) for side in zip(*differences, strict=True))
+    return f"printed for {printed}; measured here for {values}"
 
 
-def _same(one: object, other: object) -> bool:
+def _same(left: object, right: object) -> bool:
     try:
-        return math.isclose(float(one), float(other), rel_tol=1e-9)
+        return math.isclose(float(left), float(right), rel_tol=1e-9)
     except (TypeError, ValueError):
-        return str(one) == str(other)
+        return str(left) == str(right)

@@ -31,19 +31,19 @@ class Ranking(NamedTuple):
 def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
     """How a metric ranks the methods at a place; those without a number are left out."""
     sign = -1.0 if naming.meaning(metric).better == "lower" else 1.0
-    some = [one for one in numbers.cases if lookup.place(one) == where and one["plugin"] not in naming.BASELINES]
-    found = {one["method"]: numbers.cell(one, metric, attack, place) for one in some}
-    return Ranking(where, {name: sign * cell.value for name, cell in found.items() if not cell.empty})
+    cases = [case for case in numbers.cases if lookup.place(case) == where and case["plugin"] not in naming.BASELINES]
+    cells = {case["method"]: numbers.cell(case, metric, attack, place) for case in cases}
+    return Ranking(where, {name: sign * cell.value for name, cell in cells.items() if not cell.empty})
 
 
-def agreement(one: Ranking, other: Ranking) -> Cell:
+def agreement(left: Ranking, right: Ranking) -> Cell:
     """Kendall's τ-b over the methods that both rank."""
-    shared = [name for name in one.values if name in other.values]
+    shared = [name for name in left.values if name in right.values]
     if len(shared) < 2:
         return missing("fewer than two methods have a number at both places")
-    x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (one, other))
-    found = stats.kendall(x=x, y=y)
-    return Cell(found.value, found.low, found.high, found.n, found.note)
+    x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (left, right))
+    tau = stats.kendall(x=x, y=y)
+    return Cell(tau.value, tau.low, tau.high, tau.n, tau.note)
 
 
 def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
@@ -52,18 +52,18 @@ def sheet(numbers: Numbers, order: dict, printed: list[dict]) -> Sheet:
     ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
     ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]
     names = [cells.place_name(numbers, wish["columns"], ranking.where) for ranking in ranked]
-    found = {(i, j): agreement(one, other) for i, one in enumerate(ranked) for j, other in enumerate(ranked[:i])}
-    digits = decimals(found.values())
+    agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
+    digits = decimals(agreements.values())
     lines, records = [], []
-    for i, (one, name) in enumerate(zip(ranked, names, strict=True)):
+    for i, (left, name) in enumerate(zip(ranked, names, strict=True)):
         line = []
-        for j, other in enumerate(ranked):
-            cell = found.get((max(i, j), min(i, j)))
+        for j, right in enumerate(ranked):
+            cell = agreements.get((max(i, j), min(i, j)))
             line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
             if j < i:
-                beside = {"other_scenario": other.where[0], "other_setting": other.where[1]}
-                number = {**cells.what(cell, ask), "note": cell.note}
-                records.append({"scenario": one.where[0], "setting": one.where[1], **beside, **number})
+                beside = {"other_scenario": right.where[0], "other_setting": right.where[1]}
+                number = {**cells.cell_fields(cell, ask), "note": cell.note}
+                records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})
         lines.append(Line(name, tuple(line)))
     reading = f"{READING} Ranked by {naming.meaning(ask.metric).display_name}."
     axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"

@@ -17,18 +17,19 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
     """The table; the csv has the same numbers."""
     lines, records = [], []
     for where, methods in exposed.items():
-        for method, one in methods.items():
-            people = "" if one.people is None else f"{one.people[0]} of {one.people[1]}"
-            labels = sorted(one.classes, key=lambda label: -one.classes[label])
+        for method, counts in methods.items():
+            people = "" if counts.people is None else f"{counts.people[0]} of {counts.people[1]}"
+            labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
             cells = (
-                f"{one.recognised} of {one.looked}", f"{one.recognised / one.looked:.3f}", f"{one.false:.1f}", people,
-                ", ".join(f"{label}: {one.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
+                f"{counts.recognised} of {counts.looked}", f"{counts.recognised / counts.looked:.3f}",
+                f"{counts.false:.1f}", people,
+                ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
             )  # fmt: skip
             lines.append(Line(naming.method(method), tuple(map(Entry, cells)), (), lookup.label(where)))
             records.append({
-                "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": one.looked,
-                "recognised": one.recognised, "false": one.false,
-                "people_recognised": "" if one.people is None else one.people[0],
-                "people": "" if one.people is None else one.people[1],
+                "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
+                "recognised": counts.recognised, "false": counts.false,
+                "people_recognised": "" if counts.people is None else counts.people[0],
+                "people": "" if counts.people is None else counts.people[1],
             })  # fmt: skip
     return Sheet("records", "Records", READING, "method", tuple(map(Head, HEADS)), tuple(lines), (), tuple(records))

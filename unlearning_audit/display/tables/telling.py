@@ -28,29 +28,29 @@ DONE = "done"
 def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = ROOT) -> Sheet:
     """A line for each comparison and deciding metric; ``order`` as `decisions.read` takes it, ``nodes`` and ``rows`` of
     the forecast."""
-    planned, known = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
+    planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
     spent, lines = seconds(order, rows), []
-    for one in order:
-        where = one["scenario"], one["setting"]
+    for comparison in order:
+        where = comparison["scenario"], comparison["setting"]
         name, took = lookup.label(where), duration(spent[where])
-        own = planned.get(Path(one["resolution"]).parent.name)
-        pilot = own and pilots.pilot(own, known)
+        size = planned.get(Path(comparison["resolution"]).parent.name)
+        pilot = size and pilots.pilot(size, recorded)
         if pilot is None:
-            if own:
+            if size:
                 lines.append(Line(name, tuple(map(Entry, ("", "", "", "", "", "", took, UNKNOWN)))))
             continue
         folder = Path(root, "comparisons", pilot.node)
         deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
-        said = DONE if pilot.node == own.node else f"{pilot.blocks} × {pilot.models} models"
+        basis = DONE if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
         plans = files.read(folder / "resolution.csv", files.RESOLUTION)
         for metric in sorted(deciding):
-            some = [row for row in plans if row["metric"] == metric]
-            some = [row for row in some if row["method"] == verdicts.spokesman(some)]
-            pairs, models = own.times(pilot, some[0]["unit"])
-            row = planning.foretold(some, pairs=pairs, models=models)
+            candidates = [row for row in plans if row["metric"] == metric]
+            candidates = [row for row in candidates if row["method"] == verdicts.spokesman(candidates)]
+            pairs, models = size.times(pilot, candidates[0]["unit"])
+            row = planning.foretold(candidates, pairs=pairs, models=models)
             cells = (
                 decisions.label(metric), f"{row['units']:g} {row['unit']}", f"{row['models']:g}",
-                number(row["half_width"], 3), number(row["least_distance"], 3), number(row["margin"], 2), took, said,
+                number(row["half_width"], 3), number(row["least_distance"], 3), number(row["margin"], 2), took, basis,
             )  # fmt: skip
             lines.append(Line(name, tuple(map(Entry, cells))))
     return Sheet(
@@ -65,11 +65,11 @@ def sheet(order: list[dict], nodes: list[dict], rows: list[dict], root: str = RO
 
 def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
     """What would decide on every method that is inconclusive where comparisons are done, and what it takes."""
-    done = [one for one in order if Path(one["verdicts"]).exists()]
-    found: Decisions = decisions.read(done, rows)
+    finished = [comparison for comparison in order if Path(comparison["verdicts"]).exists()]
+    judgements: Decisions = decisions.read(finished, rows)
     return [
-        f"{lookup.label(where)}, {method}: {verdicts.why(found, where, method, row)}"
-        for where, lines in found.verdicts.items()
+        f"{lookup.label(where)}, {method}: {verdicts.why(judgements, where, method, row)}"
+        for where, lines in judgements.verdicts.items()
         for method, row in lines.items()
         if row["verdict"] == decide.INCONCLUSIVE
     ]
@@ -78,8 +78,8 @@ def inconclusive(order: list[dict], rows: list[dict]) -> list[str]:
 def seconds(order: list[dict], rows: list[dict]) -> dict[decisions.Place, float]:
     """Seconds of all models of every comparison; NaN where there are none."""
     took = {(row["stage"], row["node"]): row["seconds"] for row in rows}
-    found = {}
-    for one in order:
-        jobs = dict.fromkeys(tuple(node) for nodes in one["made"].values() for node in nodes)
-        found[one["scenario"], one["setting"]] = sum(took[job] for job in jobs) if jobs else math.nan
-    return found
+    sums = {}
+    for comparison in order:
+        jobs = dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes)
+        sums[comparison["scenario"], comparison["setting"]] = sum(took[job] for job in jobs) if jobs else math.nan
+    return sums

@@ -66,13 +66,13 @@ class Sheet:
     @cached_property
     def footnotes(self) -> dict[str, str]:
         """Marker of every footnote, in reading order: flags keep their sign, sentences get letters."""
-        seen = dict.fromkeys(
+        notes = dict.fromkeys(
             note
             for part in (*self.heads, *(p for line in (*self.lines, *self.footer) for p in (line, *line.cells)))
             for note in part.notes
         )
-        sentences = [note for note in seen if note not in FLAGS]
-        flags = {flag: flag for flag in FLAGS if flag in seen}
+        sentences = [note for note in notes if note not in FLAGS]
+        flags = {flag: flag for flag in FLAGS if flag in notes}
         return flags | {note: _letters(i) for i, note in enumerate(sentences)}
 
     def explained(self) -> list[tuple[str, str]]:
@@ -105,9 +105,9 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
 
 
-def finer(own: int, other: int) -> int:
+def finer(digits: int, places: int) -> int:
     """The larger of two numbers of decimals; `SIGNIFICANT` stays what it is."""
-    return own if own == SIGNIFICANT else max(own, other)
+    return digits if digits == SIGNIFICANT else max(digits, places)
 
 
 def number(value: float, places: int) -> str:

@@ -33,70 +33,72 @@ def key(where: Place, study: str) -> dict:
     return {"study": study, "scenario": where[0], "setting": where[1]}
 
 
-def verdicts(found: Decisions, study: str) -> Sheet:
+def verdicts(judgements: Decisions, study: str) -> Sheet:
     """One line for each method of each scenario; the csv has the columns of verdicts.csv."""
     lines, records = [], []
-    for where, rows in found.verdicts.items():
+    for where, rows in judgements.verdicts.items():
         for method in _ordered(rows):
             row = rows[method]
-            lines.append(_line(found, where, method, row))
+            lines.append(_line(judgements, where, method, row))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
     heads = (*HEADS, "p", "against none", "retain gap", "test gap")
     return Sheet("verdicts", "Verdicts", READING, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
-def _line(found: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
-    shown, own = found.shown(where, method), found.of(where, method)
-    far, note = shown is None, why(found, where, method, row)
+def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
+    distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
+    far, note = distance is None, why(judgements, where, method, row)
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
         Entry(decisions.WORDS[row["verdict"]], (note,) if note else (), decisions.tone(row)),
         Entry("" if method in naming.BASELINES else decisions.share(row)),
-        _distance(shown),
-        Entry("" if far else shown["attack"].replace("_", " ") or decisions.label(shown["metric"])),
+        _distance(distance),
+        Entry("" if far else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])),
         Entry(p.removeprefix("p ").removeprefix("= ")),
         Entry("" if method in naming.BASELINES else row["against_none"]),
-        *(_gap(own, role) for role in ("retain", "test")),
+        *(_gap(distances, role) for role in ("retain", "test")),
     )  # fmt: skip
     return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
 
 
-def why(found: Decisions, where: Place, method: str, row: dict) -> str:
+def why(judgements: Decisions, where: Place, method: str, row: dict) -> str:
     """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
     if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return ""
     needs = [
         need
-        for need in found.resolution.get(where, [])
+        for need in judgements.resolution.get(where, [])
         if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
     ]
-    hours = [found.hours(where, method, need) for need in needs]
-    least = min((one for one in hours if not math.isnan(one)), default=math.nan)
+    hours = [judgements.hours(where, method, need) for need in needs]
+    least = min((item for item in hours if not math.isnan(item)), default=math.nan)
     note = row["note"]
     # Also one of which this method has no number.
-    for metric in sorted({one["metric"] for one in found.distances.get(where, [])}, key=len, reverse=True):
+    for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
         note = note.replace(metric, decisions.label(metric))
     return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
 
 
-def _distance(shown: dict | None) -> Entry:
-    if shown is None:
+def _distance(distance: dict | None) -> Entry:
+    if distance is None:
         return Entry("—")
-    size = decisions.size(shown)
-    factor = "" if shown["scale"] == "difference" else "× "
+    size = decisions.size(distance)
+    factor = "" if distance["scale"] == "difference" else "× "
     text = factor + interval(size, max(decimals([size]), 2))
-    return Entry(text, (shown["note"],) if shown["note"] else ())
+    return Entry(text, (distance["note"],) if distance["note"] else ())
 
 
-def _gap(own: dict[str, dict], role: str) -> Entry:
-    return Entry(next((decisions.lost(own[name]) for name in decisions.ROLES if name in own and role in name), ""))
+def _gap(distances: dict[str, dict], role: str) -> Entry:
+    return Entry(
+        next((decisions.lost(distances[name]) for name in decisions.ROLES if name in distances and role in name), "")
+    )
 
 
-def brief(found: Decisions, where: Place) -> Sheet:
+def brief(judgements: Decisions, where: Place) -> Sheet:
     """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells."""
-    rows, lines = found.verdicts[where], []
+    rows, lines = judgements.verdicts[where], []
     for method in _ordered(rows):
-        whole = _line(found, where, method, rows[method], section=False)
+        whole = _line(judgements, where, method, rows[method], section=False)
         word, share, distance, by, _, _, _, test = whole.cells
         bare = word.text, share.text.split(" [")[0], distance.text, by.text, test.text
         lines.append(Line(whole.label, tuple(map(Entry, bare))))
@@ -104,14 +106,14 @@ def brief(found: Decisions, where: Place) -> Sheet:
     return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
 
 
-def along(found: Decisions, places: list[Place]) -> Sheet:
+def along(judgements: Decisions, places: list[Place]) -> Sheet:
     """The verdicts of one scenario along its axes: a class, and the share closed, for each setting."""
-    methods = list(dict.fromkeys(method for where in places for method in _ordered(found.verdicts[where])))
+    methods = list(dict.fromkeys(method for where in places for method in _ordered(judgements.verdicts[where])))
     lines = []
     for method in methods:
         cells = []
         for where in places:
-            row = found.verdict(where, method)
+            row = judgements.verdict(where, method)
             share = row and method not in naming.BASELINES and decisions.share(row).split(" [")[0]
             cells.append(Entry(" ".join(filter(None, (decisions.WORDS[row["verdict"]], share))) if row else ""))
         lines.append(Line(naming.method(method), tuple(cells)))
@@ -119,10 +121,10 @@ def along(found: Decisions, places: list[Place]) -> Sheet:
     return Sheet("verdicts", "", "", places[0][0].replace("_", " "), heads, tuple(lines))
 
 
-def ranks(found: Decisions, study: str) -> Sheet:
+def ranks(judgements: Decisions, study: str) -> Sheet:
     """A line for each method and deciding metric, a section for each scenario."""
     lines, records = [], []
-    for where, rows in found.ranks.items():
+    for where, rows in judgements.ranks.items():
         for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
             best, worst = int(row["best"]), int(row["worst"])
             rank = str(best) if best == worst else f"{best}–{worst}"
@@ -133,16 +135,16 @@ def ranks(found: Decisions, study: str) -> Sheet:
     return Sheet("ranks", "Ranks with confidence", RANKS, "method", heads, tuple(lines), (), tuple(records))
 
 
-def resolution(found: Decisions, study: str) -> Sheet:
+def resolution(judgements: Decisions, study: str) -> Sheet:
     """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
     lines, records = [], []
-    for where, rows in found.resolution.items():
-        deciding = {row["metric"] for row in found.distances[where] if row["deciding"]}
+    for where, rows in judgements.resolution.items():
+        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
-            own = [row for row in rows if row["metric"] == metric]
-            method = spokesman(own)
-            plans = {(row["what"], row["times"]): row for row in own if row["method"] == method}
+            of_metric = [row for row in rows if row["metric"] == metric]
+            method = spokesman(of_metric)
+            plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
             today = plans["today", 1.0]
             cells = [
                 Entry(f"{today['units']:g} {today['unit']}"),
@@ -153,8 +155,8 @@ def resolution(found: Decisions, study: str) -> Sheet:
             ]
             lines.append(Line(decisions.label(metric), tuple(cells), (), lookup.label(where)))
     heads = ("units", "models", "samples", "margin")
-    shown = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
-    return Sheet("resolution", "Resolution", RESOLUTION, "metric", shown, tuple(lines), (), tuple(records))
+    columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
+    return Sheet("resolution", "Resolution", RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
 
 
 PLANS = {
