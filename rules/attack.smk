@@ -1,5 +1,9 @@
 rule attack:
-    """Score every target sample of every target model with every attack in each of its forms."""
+    """Score every target sample of every target model with every attack in each of its forms.
+
+    Inputs: data, splits, originals and unlearned (logits), original_readings and unlearned_readings where an attack
+    asks; or populations, of logits from elsewhere. `{node}`: data, protocol, model and method, and the key.
+    """
     input:
         unpack(inputs("attack")),
     output:

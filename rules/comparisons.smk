@@ -1,5 +1,8 @@
 rule comparisons:
-    """Compare all methods of one scenario, pair by pair and sample by sample, and come to verdicts."""
+    """Compare all methods of one scenario, pair by pair and sample by sample, and come to verdicts.
+
+    Inputs: metrics and contributions of every method. `{node}`: data, protocol and model, and the key.
+    """
     input:
         unpack(inputs("comparisons")),
     output:

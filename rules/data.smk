@@ -1,5 +1,8 @@
 rule data:
-    """Load a data set and write it in the one layout that every later stage reads."""
+    """Load a data set and write it in the one layout that every later stage reads.
+
+    Inputs: none; place says where a source lies. `{node}`: the source and what was done to its labels, and the key.
+    """
     output:
         data="results/data/{node}/data.npz",
         spec="results/data/{node}/spec.json",

@@ -1,5 +1,9 @@
 rule external:
-    """Check a user's own logits and memberships, and write them in the one layout that every later stage reads."""
+    """Check a user's own logits and memberships, and write them in the one layout that every later stage reads.
+
+    Inputs: files of logits and memberships that came from elsewhere, named in place. `{node}`: protocol and
+    population, and the key.
+    """
     output:
         data="results/external/{node}/data.npz",
         membership="results/external/{node}/membership.npz",

@@ -1,5 +1,9 @@
 rule metrics:
-    """Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records."""
+    """Turn the scores and logits of one method in one scenario into numbers with intervals, and a list of records.
+
+    Inputs: as attack, scores; retrained and control (logits), selection, and what was read, relearned or generated
+    besides. `{node}`: data, protocol, model and method, and the key.
+    """
     input:
         unpack(inputs("metrics")),
     output:

@@ -1,5 +1,8 @@
 rule pretrain:
-    """Train the one model on public text that all others of a scenario start from."""
+    """Train the one model on public text that all others of a scenario start from.
+
+    Inputs: data. `{node}`: data and model, and the key.
+    """
     input:
         unpack(inputs("pretrain")),
     output:

@@ -1,5 +1,9 @@
 rule readings:
-    """Read gradients or single tokens of one batch of models, from their stored weights."""
+    """Read gradients or single tokens of one batch of models, from their stored weights.
+
+    Inputs: data, splits, models (weights, of train or unlearn). `{node}`: data, protocol, model, blocks, method and
+    signal, and the key.
+    """
     input:
         unpack(inputs("readings")),
     output:

@@ -1,5 +1,8 @@
 rule relearn:
-    """Teach one batch of models a half of what they forgot once more, and see how fast the other half comes back."""
+    """Teach one batch of models a half of what they forgot once more, and see how fast the other half comes back.
+
+    Inputs: data, splits, unlearned (weights). `{node}`: data, protocol, model, blocks and method, and the key.
+    """
     input:
         unpack(inputs("relearn")),
     output:

@@ -1,5 +1,8 @@
 rule selection:
-    """Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
+    """Find the samples that the models of one scenario memorise; other scenarios select target samples by it.
+
+    Inputs: data, splits, originals (logits of trained models). `{node}`: data, protocol and model, and the key.
+    """
     input:
         unpack(inputs("selection")),
     output:

@@ -1,5 +1,9 @@
 rule splits:
-    """Draw which model of a batch sees which sample, and which it is asked to forget."""
+    """Draw which model of a batch sees which sample, and which it is asked to forget.
+
+    Inputs: data; selection, where samples are chosen by other models. `{node}`: data, protocol and blocks, and the
+    key.
+    """
     input:
         unpack(inputs("splits")),
     output:

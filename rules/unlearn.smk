@@ -1,5 +1,9 @@
 rule unlearn:
-    """Make one batch of trained models forget, by one method, and dump their logits."""
+    """Make one batch of trained models forget, by one method, and dump their logits.
+
+    Inputs: data, splits, trained (weights before this request); base as for train. `{node}`: data, protocol, model,
+    blocks and method, and the key.
+    """
     input:
         unpack(inputs("unlearn")),
     output:
