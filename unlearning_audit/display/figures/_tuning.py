@@ -9,6 +9,8 @@ def draw(campaigns: list[dict]):
     """A panel for each tuned method: a point for each setting with its interval, hollow where it loses more worth than
     the margin; the chosen one in colour, and the distance of the study's own as a line. ``campaigns``: scenario,
     setting, method, ``trials`` (rows of trials.csv, of which the last of each setting is shown)."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     for axis, campaign in zip(axes, campaigns, strict=False):
         last = {row["trial"]: row for row in campaign["trials"]}
@@ -22,6 +24,9 @@ def draw(campaigns: list[dict]):
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         axis.axhline(last[0]["distance"], color=style.MUTED, linewidth=0.6)
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_ylim(bottom=0)
         several = len({(c["scenario"], c["setting"]) for c in campaigns}) > 1
         where = f" · {lookup.label((campaign['scenario'], campaign['setting']))}" if several else ""
