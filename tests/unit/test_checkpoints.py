@@ -1,6 +1,7 @@
 """Checkpoints in the place of logits: what they say is what the saved models said."""
 
 import numpy as np
+import peft
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -105,6 +106,63 @@ def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):
     )
     np.testing.assert_allclose(readings["probability"], own.mean(1).exp(), atol=1e-5)
     assert published.forget.sum() == 4
+
+
+def adapter(folder, base):
+    """A low-rank adapter of weights that are not zero, as peft saves it; gives the adapted model."""
+    torch.manual_seed(1)
+    theirs = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=TOKENS, n_embd=16, n_layer=1, n_head=2)).eval()
+    theirs.save_pretrained(folder / "base")
+    config = peft.LoraConfig(
+        r=2, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True, base_model_name_or_path=base
+    )
+    adapted = peft.get_peft_model(theirs, config).eval()
+    for name, weight in adapted.named_parameters():
+        if "lora" in name:
+            torch.nn.init.normal_(weight, std=0.5)
+    adapted.peft_config["default"].base_model_name_or_path = base
+    adapted.save_pretrained(folder / "models/target/first")
+    return adapted
+
+
+@pytest.mark.parametrize("base", ["base", "../../../base"])
+def test_an_adapter_of_peft_answers_as_peft_does(folder, base):
+    adapted = adapter(folder, base)
+    data, _, published = checkpoints.answered(
+        files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0
+    )
+    ids = torch.from_numpy(data.x).long()
+
+    def loss():
+        with torch.no_grad():
+            return adapted(ids).logits[:, :-1].log_softmax(-1).gather(-1, ids[:, 1:, None]).squeeze(-1).mean(1)
+
+    scores = dict(zip(published.attacks.tolist(), published.scores[:, 0], strict=True))
+    np.testing.assert_allclose(scores["loss"], loss(), atol=1e-5)
+    with adapted.disable_adapter():
+        assert np.abs(scores["loss"] - loss().numpy()).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        ("base", "adapter_config.json: base_model_name_or_path: weights: elsewhere/base is neither"),
+        ("unnamed", "adapter_config.json: base_model_name_or_path is missing; set it"),
+        ("pickle", "adapter_model.safetensors: this file is missing; save the adapter as safetensors"),
+        ("broken", "first: this adapter cannot be added to base"),
+    ],
+)
+def test_an_adapter_that_cannot_be_read_is_named(folder, problem, sentence):
+    adapter(folder, "elsewhere/base" if problem == "base" else "base")
+    place = folder / "models/target/first"
+    if problem == "unnamed":
+        (place / "adapter_config.json").write_text("{}")
+    elif problem == "pickle":
+        (place / "adapter_model.safetensors").rename(place / "adapter_model.bin")
+    elif problem == "broken":
+        (place / "adapter_model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=sentence):
+        checkpoints.answered(files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0)
 
 
 def test_extraction_strength_is_the_share_of_the_end_that_is_right():

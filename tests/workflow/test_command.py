@@ -359,6 +359,16 @@ def test_help_has_examples_and_completion_knows_every_command(capsys):
         assert done.stdout.split() == expected
 
 
+def test_completion_offers_studies_and_no_folders_of_results(tmp_path, capsys):
+    for name in ("results", ".snakemake", "studies"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine.yaml").touch()
+    assert ended("completion", "bash") == 0
+    program = f"{capsys.readouterr().out}\nCOMP_WORDS=(audit run ''); COMP_CWORD=2; _audit; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.split() == ["mine.yaml", "studies"]
+
+
 def test_snakemake_gets_the_study_and_what_follows_it():
     assert ended("new", "mine.yaml") == 0
     done = called("run", "mine.yaml", "--dry-run", "results/mine/metrics.csv")

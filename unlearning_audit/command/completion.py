@@ -17,7 +17,8 @@ _audit() {{
             else
                 COMPREPLY=($(compgen -W "--kind --with" -- "$word") $(compgen -f -- "$word"))
             fi ;;
-        *) COMPREPLY=($(compgen -f -X '!*.y*ml' -- "$word") $(compgen -d -- "$word")) ;;
+        *) COMPREPLY=($(compgen -f -X '!*.y*ml' -- "$word")
+                      $(compgen -d -- "$word" | grep -vE '(^|/)(results|\\.snakemake)$')) ;;
     esac
 }}
 complete -o filenames -F _audit audit

@@ -7,6 +7,7 @@ confidence that attacks with a model for each sample read.
 
 import copy
 import functools
+import json
 from pathlib import Path
 
 import torch
@@ -19,6 +20,9 @@ from unlearning_audit.models._text import Causal
 
 #: Least mean negative log-likelihood, in nats: at 0 the logit would be infinite.
 LEAST = 1e-7
+
+#: What peft calls the file that says which model an adapter belongs to, and the one with its weights.
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 
 
 class Passage(nn.Module):
@@ -92,8 +96,10 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
     """
     if len(shape) != 1:
         raise ValueError(f"a language model needs tokens [length], not samples of shape {tuple(shape)}")
-    if options.weights is not None:
-        model = _pretrained(options.weights)
+    if options.weights is not None and (Path(options.weights) / ADAPTER).is_file():
+        model = _merged(Path(options.weights))
+    elif options.weights is not None:
+        model = _pretrained(options.weights, Path(options.weights).resolve())
         model = model if options.adapter else copy.deepcopy(model)
     else:
         model = AutoModelForCausalLM.from_config(undropped(config), attn_implementation="sdpa")
@@ -114,9 +120,9 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
     return config
 
 
-@functools.cache
-def _pretrained(weights: str) -> nn.Module:
-    """Read once, however many models start from it."""
+@functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
+def _pretrained(weights: str, place: Path) -> nn.Module:
+    """Read once, however many models start from it. ``place`` tells folders of the same relative name apart."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
         return AutoModelForCausalLM.from_pretrained(
@@ -127,3 +133,30 @@ def _pretrained(weights: str) -> nn.Module:
         raise ValueError(
             f"weights: {weights} {where} ({error}); name a folder that a model was saved to by save_pretrained"
         ) from error
+
+
+def _merged(folder: Path) -> nn.Module:
+    """The model that ``base_model_name_or_path`` of an adapter names, with the adapter added to its weights; a path is
+    looked for from the working directory, then from the adapter's folder. Raises ValueError that names the file."""
+    try:
+        base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (ValueError, KeyError, TypeError):
+        base = None
+    if not isinstance(base, str) or not base:
+        raise ValueError(f"{folder / ADAPTER}: base_model_name_or_path is missing; set it to the model's folder")
+    if not (folder / ADAPTER_WEIGHTS).is_file():  # adapter_model.bin is a pickle, which may run code when it is read
+        raise ValueError(f"{folder / ADAPTER_WEIGHTS}: this file is missing; save the adapter as safetensors")
+    try:
+        from peft import PeftModel
+    except ImportError:
+        raise ValueError(f"{folder}: an adapter of peft needs peft; pip install peft") from None
+    places = (path for path in (Path(base), folder / base) if (path / "config.json").is_file())
+    place = next(places, Path(base))
+    try:
+        model = copy.deepcopy(_pretrained(str(place), place.resolve()))
+    except ValueError as error:
+        raise ValueError(f"{folder / ADAPTER}: base_model_name_or_path: {error}") from None
+    try:
+        return PeftModel.from_pretrained(model, folder).merge_and_unload()
+    except Exception as error:  # files of all kinds end in errors of all kinds in peft and safetensors
+        raise ValueError(f"{folder}: this adapter cannot be added to {base} ({error})") from error

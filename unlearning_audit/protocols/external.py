@@ -159,12 +159,16 @@ def _has(folder: Path) -> bool:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Models in the place of logits, in the order of their names, numbers as numbers: state dicts in safetensors, and
-    folders of transformers; the folder itself may be one. None where there are logits."""
+    folders of transformers or peft; the folder itself may be one. None where there are logits."""
     if not folder.is_dir() or (folder / "logits.npy").is_file():
         return []
-    if (folder / "config.json").is_file():
+
+    def is_model(path: Path) -> bool:
+        return (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
+
+    if is_model(folder):
         return [folder]
-    inside = [path for path in folder.iterdir() if path.suffix == ".safetensors" or (path / "config.json").is_file()]
+    inside = [path for path in folder.iterdir() if path.suffix == ".safetensors" or is_model(path)]
     return sorted(inside, key=lambda path: [(len(part), part) for part in re.split(r"(\d+)", path.name)])
 
 
