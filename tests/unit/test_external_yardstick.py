@@ -78,6 +78,27 @@ def test_a_destroyed_model_is_broken_without_a_test_part(tmp_path, monkeypatch):
     assert rows["mine"]["verdict"] == "broken"
 
 
+def test_where_all_labels_are_one_nothing_is_said_of_classes(tmp_path, monkeypatch):
+    """As of passages: φ of a text against 0, below 0 nearly always, which is no wrong answer."""
+    rng = np.random.default_rng(0)
+    monkeypatch.chdir(tmp_path)
+    forget, heldout = np.arange(SAMPLES) < 40, (np.arange(SAMPLES) >= 40) & (np.arange(SAMPLES) < 80)
+    cases.save("logits", labels=np.ones(SAMPLES, np.int64), forget=forget, heldout=heldout, train=~heldout)
+    for name, (models, lead) in {"target": (1, 0), "original": (1, 3), "retrain": (3, 0)}.items():
+        phi = rng.standard_normal((models, SAMPLES)) - 3 + lead * forget
+        cases.save(f"logits/{name}", logits=np.stack([np.zeros_like(phi), phi], axis=-1).astype(np.float32))
+    from unlearning_audit.study import reading
+    from unlearning_audit.workflow import plan
+
+    rows = cases.run(plan.make(reading.read(cases.config(attacks=()), "own.yaml")))
+    every = [row for part in rows.values() for row in part]
+    assert {"auc", "records_recognised"} <= {row.metric for row in every}
+    assert not any(row.metric.startswith(("accuracy", "label_overlap", "majority")) for row in every)
+    notes = " ".join(row.note for row in every)
+    for word in ("rightly", "chance (100%)", "order than labels", "classes"):
+        assert word not in notes, word
+
+
 def _noisy(save, standard_normal):
     """Saves as ``save`` does, but for the audited models, which answer at random."""
 
