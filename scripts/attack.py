@@ -77,6 +77,12 @@ def attack(
     files, columns, failed, reused = place.get("files", {}), [], {}, []
     previous, terms = place.get("known", ""), place.get("terms", {})
     earlier = tables.read_scores(previous) if previous and Path(previous).exists() else {}
+    try:
+        if not populations:
+            _ = case.answers(case.unlearned_files), case.originals and case.answers(case.originals)
+    except NoAnswerError as error:  # of the models, so that there is nothing to be asked
+        tables.write_scores(scores, tables.no_scores())
+        return {"failed": str(error)}
     for name, entry in settings["attacks"].items():
         if already := tables.rows_of(earlier, name):
             columns += already
@@ -92,9 +98,12 @@ def attack(
         except PluginError as error:
             failed[name] = str(error)
             print(error, file=sys.stderr)
-        except NoAnswerError as error:  # of the models, so that there is nothing to be asked
-            tables.write_scores(scores, tables.no_scores())
-            return {"failed": str(error)}
+        except NoAnswerError as error:
+            if populations:
+                tables.write_scores(scores, tables.no_scores())
+                return {"failed": str(error)}
+            failed[name] = str(error)  # what else it reads of the models is not there
+            print(error, file=sys.stderr)
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
     tables.write_scores(scores, whole, failed)
     facts = {"taken": {"from": previous, "attacks": reused}} if reused else {}
