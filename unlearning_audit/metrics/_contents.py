@@ -18,10 +18,10 @@ def shown(lines: list[dict], data: Data, most: int) -> list[dict]:
     """The lines, those of the ``most`` records with the least p-values of all that are recognised with ``kind`` and
     ``content``; a record that several lists have once."""
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
-    seen: set[int] = set()
+    samples: set[int] = set()
     for line in order:
-        if len(seen) < most and line["sample"] not in seen:
-            seen.add(line["sample"])
+        if len(samples) < most and line["sample"] not in samples:
+            samples.add(line["sample"])
             line["kind"], line["content"] = content(data, line["sample"])
     return lines
 

@@ -80,8 +80,8 @@ def _listed(case: ExternalCase) -> list[dict]:
     if retrain is None or not case.same_samples("retrain"):
         return []
     retrained = retrain.answers(retrain.unlearned_files).phi(retrain.labels)
-    seen = retrain.membership.train
-    return lists.against_retrained(case, member, phi, retrained=retrained, seen=seen, rate=_rate(case))
+    training = retrain.membership.train
+    return lists.against_retrained(case, member, phi, retrained=retrained, training=training, rate=_rate(case))
 
 
 def _rate(case: ExternalCase) -> float:

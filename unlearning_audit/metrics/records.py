@@ -106,11 +106,11 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
 
 
 def against_retrained(
-    case: Case, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, seen: np.ndarray, rate: float
+    case: Case, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
 ) -> list[dict]:
     """`records` without a fair draw: every record is held against what retrained models say of it.
 
-    ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``seen``
+    ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``training``
     bool [others, samples]. Only those that never saw a forget set speak for it; nothing where they are fewer than two.
     """
     lines = []
@@ -170,10 +170,12 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
     pair has them exchanged: what leans to its forgotten samples by chance leans away from these, and errs to the safe
     side.
     """
-    others = [one for one in splits if one.block != part.block] or [one for one in splits if one is not part]
-    if not others:
+    elsewhere = [candidate for candidate in splits if candidate.block != part.block] or [
+        candidate for candidate in splits if candidate is not part
+    ]
+    if not elsewhere:
         return PHI, 1
-    leads = {attack: float(np.mean([one.lead(attack) for one in others])) for attack in part.means}
+    leads = {attack: float(np.mean([candidate.lead(attack) for candidate in elsewhere])) for attack in part.means}
     best = max(leads, key=lambda attack: abs(leads[attack]))
     return best, 1 if leads[best] >= 0 else -1
 
@@ -192,9 +194,9 @@ def summary(lines: list[dict], rate: float) -> list[Row]:
 def _rows(lines: list[dict], rate: float, **place: int) -> list[Row]:
     marked = sorted({line["sample"] for line in lines if line["recognised"]})
     count, total = sum(line["recognised"] for line in lines), len(lines)
-    named = ", ".join(map(str, marked[:NAMED])) + (" …" if len(marked) > NAMED else "")
+    numbers = ", ".join(map(str, marked[:NAMED])) + (" …" if len(marked) > NAMED else "")
     note = f"{count} of {total}, of which at most {rate * count:.1f} are false on average"
-    estimate = Estimate(count / total, np.nan, np.nan, total, note + f": samples {named}" * bool(count))
+    estimate = Estimate(count / total, np.nan, np.nan, total, note + f": samples {numbers}" * bool(count))
     table = [row(metric="records_recognised", estimate=estimate, **place)]
     people = {
         (line["pair"], line["split"], line["person"]): line["person_recognised"] for line in lines if "person" in line

@@ -34,4 +34,4 @@ def _lines(case: Case, options: Options) -> list[dict]:
         return []
     member = case.membership[case.target]
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return lists.against_retrained(case, member, phi, retrained=retrained, seen=member.retain, rate=options.rate)
+    return lists.against_retrained(case, member, phi, retrained=retrained, training=member.retain, rate=options.rate)

@@ -66,13 +66,13 @@ def against_retrained(*, audited: np.ndarray, retrained: np.ndarray) -> np.ndarr
     models, whose spread nobody knows, and for numbers that are not finite.
     """
     audited, retrained = np.asarray(audited, np.float64), np.asarray(retrained, np.float64)
-    models, others = len(audited), len(retrained)
-    if others < 2:
-        raise ValueError(f"records need two retrained models at least to know how these vary, not {others}")
+    models, references = len(audited), len(retrained)
+    if references < 2:
+        raise ValueError(f"records need two retrained models at least to know how these vary, not {references}")
     if not (np.isfinite(audited).all() and np.isfinite(retrained).all()):
         raise ValueError("records need numbers that are finite")
     gap = audited.mean(axis=0) - retrained.mean(axis=0)
-    error = retrained.std(axis=0, ddof=1) * np.sqrt(1 / models + 1 / others)
+    error = retrained.std(axis=0, ddof=1) * np.sqrt(1 / models + 1 / references)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(gap == 0, 0.0, gap / error)
-    return special.stdtr(others - 1, -t)
+    return special.stdtr(references - 1, -t)

@@ -51,12 +51,12 @@ def advantage(
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
         low, high = (weight @ _above(values, ordered, limit * (count + 1), 1) for limit in limits)
         slope = max((high - low) / (limits[1] - limits[0]), 1.0)
-        held = np.where(side, _above(values, ordered, share * count, 0) - share, 0.0) / count
+        unseen = np.where(side, _above(values, ordered, share * count, 0) - share, 0.0) / count
         moved = weight * (above - weight @ above)
-        influence[model] = moved - slope * held
+        influence[model] = moved - slope * unseen
         variance, shared = by_chance(heldout=count, share=share)
         floors = (variance - shared) * (weight @ weight), shared
-        lacking = [max(floor - part @ part, 0.0) for floor, part in zip(floors, (moved, held), strict=True)]
+        lacking = [max(floor - part @ part, 0.0) for floor, part in zip(floors, (moved, unseen), strict=True)]
         imagined[model] = np.sqrt(lacking) * (1.0, slope)
     return crossed.PerModel(value, influence, imagined)
 
