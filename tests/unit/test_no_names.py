@@ -11,7 +11,7 @@ LIBRARY = Path(registry.__file__).resolve().parents[1]
 #: Names that mean more than a file: what every study compares with, and the system of stages and axes.
 CONCEPTS = {
     "none", "retrain", "external", "requests", "random", "axis", "samples", "pairs", "accuracy", "relearn",
-    "population", "published", "reference", "shadow", "table",
+    "population", "published", "records", "reference", "shadow", "table",
 }  # fmt: skip
 
 #: The papers' sets of attacks, which define Q.

@@ -41,7 +41,7 @@ def test_an_array_without_a_shape_is_named():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_annotations_can_be_evaluated(path):
     module = importlib.import_module(f"unlearning_audit.stats.{path.stem}")
-    names = {name: getattr(jaxtyping, name) for name in ("Bool", "Float", "Int")}
+    names = {name: getattr(jaxtyping, name) for name in ("Bool", "Float", "Int", "Shaped")}
     for name, function in inspect.getmembers(module, inspect.isfunction):
         if function.__module__ == module.__name__ and not name.startswith("_"):
             assert typing.get_type_hints(function, {**vars(module), **names}, names) is not None
@@ -60,7 +60,7 @@ def test_what_is_returned_has_the_shape_that_is_said():
         (rates.predicted, {"logits": rng.random((2, 5, 3))}),
         (crossed.per_model, {"value": rng.random((2, 5)), "weight": np.ones((2, 5))}),
     ]
-    names = {name: getattr(jaxtyping, name) for name in ("Bool", "Float", "Int")}
+    names = {name: getattr(jaxtyping, name) for name in ("Bool", "Float", "Int", "Shaped")}
     for function, arguments in calls:
         hints = typing.get_type_hints(function, {**function.__globals__, **names}, names)
         answer = function(**arguments)

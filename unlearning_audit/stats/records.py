@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Shaped
 
 
 def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray, "n"]) -> Float[np.ndarray, "records"]:
@@ -42,7 +42,9 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
     return p <= order[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
 
 
-def simes(*, p: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def simes(
+    *, p: Float[np.ndarray, "records"], group: Shaped[np.ndarray, "records"]
+) -> tuple[Shaped[np.ndarray, "groups"], Float[np.ndarray, "groups"]]:
     """The groups of records (persons, documents) and a p-value of each that none of its records is recognised.
 
     ``p`` float [records], ``group`` [records]; min over its sorted p-values of m·p_(i)/i (Simes 1986). Returns the
@@ -56,7 +58,9 @@ def simes(*, p: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return names, combined
 
 
-def against_retrained(*, audited: np.ndarray, retrained: np.ndarray) -> np.ndarray:
+def against_retrained(
+    *, audited: Float[np.ndarray, "models records"], retrained: Float[np.ndarray, "others records"]
+) -> Float[np.ndarray, "records"]:
     """p-values that models answer each record as retrained ones do or less surely, float64 [records].
 
     ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are about normal
