@@ -93,7 +93,7 @@ class Card(TorchDispatchMode):
     """``waits``: synchronisations by what waited and where; ``uploads``: copies from main memory, likewise.
 
     ``graph``: the one that is being captured, or None. ``goal``: where the tensors that are made now belong, as Python
-    asked for it (True = on the card), or None where the operands decide.
+    asked for it (True = on the card), or None where the operands decide. ``replays`` of recorded graphs.
     """
 
     def __init__(self) -> None:
@@ -103,6 +103,7 @@ class Card(TorchDispatchMode):
         self.graph: Graph | None = None
         self.goal: bool | None = None
         self.previous = False
+        self.replays = 0
 
     def wait(self, reason: str) -> None:
         """Note a synchronisation. Raises CaptureError during a capture."""
@@ -254,15 +255,20 @@ class Graph:
     """A captured graph: ``operations`` with their arguments and results; ``fresh``: storages that the capture made;
     ``saved``: storages that it writes, with what they held before, since a capture runs nothing."""
 
-    def __init__(self, *arguments, **keywords) -> None:
+    def __init__(self, card: Card) -> None:
+        self.card = card
         self.operations: list[tuple] = []
         self.fresh: set[int] = set()
         self.saved: dict[int, tuple] = {}
 
     @staticmethod
     def _written(operation) -> list[int]:
-        aliases = (argument.alias_info for argument in operation._schema.arguments)
-        return [place for place, alias in enumerate(aliases) if alias is not None and alias.is_write]
+        # Batch normalisation writes its running statistics, which its schema keeps to itself.
+        return [
+            place for place, argument in enumerate(operation._schema.arguments)
+            if (argument.alias_info is not None and argument.alias_info.is_write)
+            or ("batch_norm" in operation._schema.name and argument.name in ("running_mean", "running_var"))
+        ]  # fmt: skip
 
     def before(self, operation, arguments: tuple, keywords: dict) -> None:
         for place in self._written(operation):
@@ -288,6 +294,7 @@ class Graph:
 
     @torch.no_grad()
     def replay(self) -> None:
+        self.card.replays += 1
         with torch._C._DisableTorchDispatch():
             for operation, arguments, keywords, results, given in self.operations:
                 view = any(one.alias_info is not None and not one.alias_info.is_write
@@ -370,7 +377,7 @@ def pretended() -> Iterator[Card]:
         "Stream": lambda *arguments: Stream(card),
         "stream": stream,
         "current_stream": lambda *arguments: streams[-1],
-        "CUDAGraph": Graph,
+        "CUDAGraph": lambda: Graph(card),
         "graph": capture,
         "is_current_stream_capturing": lambda: card.graph is not None,
         "synchronize": lambda *arguments: card.wait("torch.cuda.synchronize"),

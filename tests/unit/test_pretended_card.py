@@ -8,8 +8,12 @@ import textwrap
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.bank import lanes
+from unlearning_audit.bank import lanes, losses, recording
 from unlearning_audit.bank.lanes import Lane
+from unlearning_audit.bank.losses import distillation
+from unlearning_audit.bank.recording import Recorder
+from unlearning_audit.bank.streams import Stream, balanced_labels, fit_labels
+from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins import registry
 
 from bank_cases import OPTIONS, RECIPE, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows
@@ -67,8 +71,78 @@ def test_methods_give_the_same_numbers(name, build):
         bank.train(retain + forget, record=masks(bank.seeds)[1])
         module.unlearn(bank, forget, retain, options)
 
-    here, there, _ = both(build, "stacked" if build is mlp else "serial", run, SEEDS[:3])
-    assert largest_gap(here, there) < 1e-5
+    here, there, _ = both(build, "stacked" if build is mlp else "serial", run, SEEDS[:3], dtype=torch.float64)
+    assert largest_gap(here, there) < 1e-6
+
+
+def fits(bank):
+    """Fits with what training alone does not have, by name: a function that runs each on ``bank``."""
+    forget, retain = rows(bank.seeds)
+    mask = {
+        k: torch.arange(v.numel(), device=bank.device).reshape(v.shape) % 2 == 0 for k, v in bank.parameters.items()
+    }
+    scale = {k: torch.full_like(v, 0.5) for k, v in bank.parameters.items()}
+    labels, teacher = RandomLabels(bank, "other"), bank.frozen()
+
+    def penalty(parameters, epoch):
+        return 0.001 * epoch * sum(value.flatten(1).abs().sum(1) for value in parameters.values())
+
+    def distance(batch):
+        return distillation(batch.logits, teacher(batch))
+
+    penalty.__module__ = distance.__module__ = losses.__name__  # as if they were the library's
+    two = Stream(forget, batch_size=6), Stream(retain, weight=0.5)
+    return {
+        "mask": ((Stream(retain),), {"mask": mask}),
+        "scale": ((Stream(retain),), {"scale": scale}),
+        "penalty": ((Stream(retain),), {"penalty": penalty}),
+        "random labels": ((Stream(forget, loss=labels), Stream(retain)), {}),
+        "teacher": ((Stream(retain, loss=distance),), {}),
+        "balanced labels": ((Stream(retain, loss=balanced_labels(bank.labels, retain)),), {}),
+        "two streams": ((two,), {}),
+        "record": ((Stream(forget + retain),), {"record": masks(bank.seeds)[1]}),
+        "an optimiser for each pass": ((Stream(forget, epochs=2), Stream(retain)), {"optimiser": (ADAM, RECIPE)}),
+        "so many steps": ((Stream(retain),), {"steps": 7}),
+        "a part of the weights": ((Stream(retain),), {"only": bank.head, "training": False}),
+    }
+
+
+ADAM = RECIPE.model_copy(update={"optimiser": "adam", "lr": 0.01})
+
+
+@pytest.mark.parametrize("name", fits(fresh(seeds=SEEDS[:2])))
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_every_kind_of_fit_is_recorded(build, name):
+    def run(bank):
+        passes, changes = fits(bank)[name]
+        return bank.fit(*passes, **{"optimiser": ADAM, "epochs": 3, "purpose": "test"} | changes)
+
+    backend, sums = "stacked" if build is mlp else "serial", []
+    here = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64)
+    sums.append(run(here))
+    with pretended() as card:
+        there = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64, device="cuda")
+        sums.append(run(there))
+        assert card.replays >= 3
+        home(there)
+        sums[1] = sums[1] and {k: v.cpu() for k, v in sums[1].items()}
+    assert largest_gap(here, there) < 1e-6
+    for k, v in (sums[0] or {}).items():
+        torch.testing.assert_close(sums[1][k], v, rtol=0, atol=1e-6)
+
+
+def test_a_loss_of_the_user_is_never_recorded():
+    calls = []
+
+    def counting(batch):
+        calls.append(batch.epoch)
+        return fit_labels(batch)
+
+    with pretended() as card:
+        bank = fresh(seeds=SEEDS[:3], device="cuda")
+        bank.fit(Stream(rows(bank.seeds)[1], loss=counting), optimiser=RECIPE, epochs=3, purpose="test")
+        assert not card.replays
+    assert calls == [0] * 4 + [1] * 4 + [2] * 4
 
 
 @pytest.mark.parametrize(
@@ -96,11 +170,11 @@ def test_readings_are_the_same(build, ask):
 # ---------------------------------------------------------------- the card sees what it should
 
 
-def edited(method: str, text: str, replacement: str):
-    """A method of `Lane` with a fault planted in its source."""
-    source = textwrap.dedent(inspect.getsource(getattr(Lane, method)))
+def edited(method: str, text: str, replacement: str, owner=Lane, module=lanes):
+    """A method of ``owner`` with a fault planted in its source."""
+    source = textwrap.dedent(inspect.getsource(getattr(owner, method)))
     assert text in source, method
-    scope = dict(vars(lanes))
+    scope = dict(vars(module))
     exec(source.replace(text, replacement), scope)
     return scope[method]
 
@@ -128,5 +202,29 @@ def test_a_planted_fault_is_seen(monkeypatch, fault):
             conv, "serial", lambda bank: bank.train(rows(bank.seeds)[1]), SEEDS[:3], dtype=torch.float64, recipe=recipe
         )
     except (CaptureError, PlaceError):
+        return
+    assert not largest_gap(here, there) < 1e-6
+
+
+RECORDER_FAULTS = {
+    "inputs not copied": ("run", "row_place.copy_(rows)", "pass"),
+    "recordings of an earlier epoch": ("forget", "self._kinds.clear()", "pass"),
+    "one kind for all passes": ("run", "kind = (number, ", "kind = (0, "),
+}
+
+
+@pytest.mark.parametrize("fault", RECORDER_FAULTS)
+def test_a_fault_planted_in_the_recorder_is_seen(monkeypatch, fault):
+    method, text, replacement = RECORDER_FAULTS[fault]
+    monkeypatch.setattr(Recorder, method, edited(method, text, replacement, Recorder, recording))
+
+    def run(bank):
+        forget, retain = rows(bank.seeds)
+        labels = RandomLabels(bank, "other")
+        bank.fit(Stream(forget, loss=labels), Stream(retain), optimiser=RECIPE, epochs=3, purpose="test")
+
+    try:
+        here, there, _ = both(mlp, "stacked", run, SEEDS[:3], dtype=torch.float64)
+    except CaptureError:
         return
     assert not largest_gap(here, there) < 1e-6

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unlearning_audit.bank.engine import State
 from unlearning_audit.bank.models import Models
 
 #: Samples that are continued at once.
@@ -22,19 +23,21 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
     answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
+        weights = bank.state(model)  # copied once, not for every token
         for at in np.split(np.flatnonzero(samples >= 0), range(CHUNK, int((samples >= 0).sum()), CHUNK)):
             x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
-            answers[model, at] = continued(bank, model, x).cpu().numpy()
+            answers[model, at] = continued(bank, weights, x).cpu().numpy()
     return answers
 
 
-def continued(bank: Models, model: int, x: Tensor) -> Tensor:
-    """As `greedy`, of one model for the samples ``x`` int [n, length]: int [n, length − 1]."""
+def continued(bank: Models, weights: tuple[State, State], x: Tensor) -> Tensor:
+    """As `greedy`, of the model with these ``weights`` (`Models.state`) for the samples ``x`` int [n, length]: int
+    [n, length − 1]."""
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(last.max())):
-        likeliest = bank.answers(model, text[:, :t], "next").argmax(-1).to(text.dtype)
+        likeliest = bank.answers(weights, text[:, :t], "next").argmax(-1).to(text.dtype)
         text[:, t] = torch.where((first <= t) & (t < last), likeliest, text[:, t])
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))

@@ -77,9 +77,7 @@ class Lane:
         self.stream, optimiser, device = fit.passes[0][0], fit.optimiser, fit.bank.device
         self.leaves, self.buffers = fit.copy_state(group)
         on_gpu = torch.device(device).type == "cuda"
-        # The GPU's kernel for SGD takes a float32 rate only.
-        single = on_gpu and optimiser.optimiser == "sgd"
-        self.rate = torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
+        self.rate = optimiser.recorded_rate(device)
         self.optimiser = optimiser.build([v for v in self.leaves.values() if v.requires_grad], self.rate)
         self.order = Order(
             self.stream.rows[group], [self.bank.seeds[m] for m in group], f"{fit.purpose}/0.0",

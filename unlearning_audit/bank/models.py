@@ -85,7 +85,7 @@ class Models:
         x = self.scaled(self.x.index_select(0, rows.flatten()).unflatten(0, rows.shape))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
-        return Batch(x=x, labels=labels, rows=rows, models=models)
+        return Batch(x=x, labels=labels, rows=rows, models=models, at=self._at(models))
 
     def _at(self, models: list[int]) -> Tensor:
         """Model numbers as an index [n, 1]; kept on the device, because a copy would synchronise."""
@@ -135,10 +135,11 @@ class Models:
 
     @torch.no_grad()
     @repeatable()
-    def answers(self, model: int, x: Tensor, reading: str) -> Tensor:
-        """What one model answers to ``x`` [rows, …] in evaluation mode, by one of its `readings`."""
+    def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
+        """What the model with these ``weights`` (`state`) answers to ``x`` [rows, …] in evaluation mode, by one of its
+        `readings`."""
         self.model.eval()
-        return forward_one(self.model, *self.state(model), self.scaled(x), reading)
+        return forward_one(self.model, *weights, self.scaled(x), reading)
 
     def extract(self, model: int) -> nn.Module:
         """One model as a module that shares no memory with the bank."""

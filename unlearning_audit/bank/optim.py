@@ -35,6 +35,14 @@ class Optimiser(Settings):
             return self.lr * self.lr_decay ** sum(epoch >= milestone for milestone in self.milestones)
         return self.lr
 
+    def recorded_rate(self, device: str):
+        """A tensor [] on ``device`` for the learning rate of recorded steps."""
+        import torch
+
+        # The GPU's kernel for SGD takes a float32 rate only.
+        single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
+        return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)
+
     def build(self, parameters: list, rate=None):
         """The optimiser of stacked ``parameters``; every update is elementwise, hence per model.
 

@@ -53,8 +53,9 @@ class Batch:
     """Input of a loss at one step; the leading dimension runs over the models of the group.
 
     ``x`` [n, b, …], ``labels`` int64 [n, b], ``logits`` [n, b, classes], ``rows`` int64 [n, b] sample numbers,
-    ``models`` the numbers of the models in the bank, ``epoch`` counted from 0, ``first`` the batch of the
-    step's first stream (None in that stream itself), ``reading`` what ``logits`` are if they are not logits.
+    ``models`` the numbers of the models in the bank, ``at`` the same on the device, int64 [n, 1], ``epoch`` counted
+    from 0, ``first`` the batch of the step's first stream (None in that stream itself), ``reading`` what ``logits``
+    are if they are not logits.
     """
 
     x: Tensor
@@ -62,6 +63,7 @@ class Batch:
     rows: Tensor
     models: list[int]
     logits: Tensor | None = None
+    at: Tensor | None = None
     epoch: int = 0
     first: "Batch | None" = None
     reading: str | None = None
@@ -84,7 +86,7 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
     def loss(batch: Batch) -> Tensor:
-        weight = (1 / counts[batch.models]).gather(1, batch.labels).to(batch.logits.dtype)
+        weight = (1 / counts[batch.at.squeeze(1)]).gather(1, batch.labels).to(batch.logits.dtype)
         return cross_entropy(batch.logits, batch.labels) * weight / weight.mean(-1, keepdim=True)
 
     return loss

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from unlearning_audit.bank.models import Models
 
-#: Samples that are worked on at once.
-CHUNK = 64
+#: Samples that are worked on at once, and at most so many numbers of logits: a large vocabulary takes fewer samples.
+CHUNK, NUMBERS = 64, 2**26
 
 
 def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
@@ -22,10 +22,16 @@ def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
     tokens, most = [], int((bank.x[:, 1:] >= 0).sum(1).max())
     for model in range(len(bank)):
-        parts = [bank.x[part.to(bank.device)] for part in torch.from_numpy(rows).split(CHUNK)]
-        four = [packed(of(bank.answers(model, x, "tokens"), x), x, most) for x in parts]
+        weights = bank.state(model)
+        parts = [bank.x[part.to(bank.device)] for part in torch.from_numpy(rows).split(chunk(bank))]
+        four = [packed(of(bank.answers(weights, x, "tokens"), x), x, most) for x in parts]
         tokens.append(torch.cat(four).cpu().numpy())
     return np.stack(tokens)
+
+
+def chunk(bank: Models) -> int:
+    """Samples that are worked on at once, so that their logits are at most `NUMBERS` values."""
+    return max(1, min(CHUNK, NUMBERS // (bank.x.shape[1] * bank.model.vocabulary)))
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:

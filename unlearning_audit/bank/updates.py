@@ -27,6 +27,12 @@ class Updates:
         self.param_groups = [{"lr": lr}]
         self.momentum, self.weight_decay, self.rate = momentum, weight_decay, rate
 
+    def set_rate(self, rate: float) -> None:
+        """The learning rate of the next steps."""
+        self.param_groups[0]["lr"] = rate
+        if self.rate is not None:
+            self.rate.fill_(rate)
+
     def state(self) -> list[Tensor]:
         """What the optimiser remembers of earlier steps: the tensors that a step writes beside the parameters."""
         raise NotImplementedError

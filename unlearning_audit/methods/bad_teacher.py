@@ -48,7 +48,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     forgotten = forgotten.to(bank.device)
 
     def loss(batch: Batch) -> Tensor:
-        lose = forgotten[batch.models].gather(1, batch.rows)
+        lose = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
         lose = lose.reshape(*lose.shape, *[1] * (batch.logits.ndim - 2))
         teacher = torch.where(lose, incompetent(batch), competent(batch))
         return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)

@@ -78,4 +78,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def replaced(batch: Batch, logits: Tensor) -> Batch:
     """The same batch with other logits."""
-    return Batch(batch.x, batch.labels, batch.rows, batch.models, logits, batch.epoch)
+    return Batch(batch.x, batch.labels, batch.rows, batch.models, logits, batch.at, batch.epoch)

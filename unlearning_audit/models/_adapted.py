@@ -1,6 +1,7 @@
 """Low-rank adapters (LoRA, Hu et al. 2022): the weights of a model stay as they are, and small factors beside them
 are what is trained, made to forget and stored."""
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -48,6 +49,14 @@ class Adapted(nn.Module):
         model, frozen = self._frozen
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
         return self
+
+    def __deepcopy__(self, memo: dict) -> "Adapted":
+        """A copy that shares the frozen weights, which nothing changes: a teacher costs its factors alone."""
+        memo[id(self._frozen)] = self._frozen
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return other
 
     def merged(self) -> dict[str, Tensor]:
         """The weights that the model computes with, by their names in the frozen model."""
