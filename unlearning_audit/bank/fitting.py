@@ -163,8 +163,12 @@ class Fit:
 
 
 class GroupState:
-    """What one group of models trains: ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all
-    of them as they were at first; its part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the sums of updates that touched them."""
+    """What one group of models trains.
+
+    ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all of them as they were at first; the
+    group's part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the ``sums`` of updates
+    that touched them.
+    """
 
     def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State) -> None:
         self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
