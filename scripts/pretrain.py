@@ -16,6 +16,19 @@ from unlearning_audit.workflow.open_bank import builder, check_tokens
 from job import script
 
 
+def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
+    """Train on ``public`` and write the weights; facts for the spec."""
+    bank = Bank.create(
+        builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
+        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
+    )  # fmt: skip
+    check_tokens(bank, samples)
+    bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))
+    bank.write(models)
+    phi = stats.phi(logits=bank.logits()[0], y=np.zeros(len(samples.public), np.int64))
+    return {"models": 1, "device": bank.device, "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
+
+
 @script
 def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
     """Learn ``public`` of the data by the recipe under model.base; say how well it knows what it read, in nats."""
@@ -29,16 +42,3 @@ def pretrain(data: str, models: str, settings: dict, place: dict) -> dict:
             return learned(samples, models, settings, place)
 
     return apart(learn, place.get("file"), place.get("where", "model"), **place.get("terms", {}))
-
-
-def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
-    """Train on ``public`` and write the weights; facts for the spec."""
-    bank = Bank.create(
-        builder(samples, settings, place)[0], samples.public, np.zeros(len(samples.public), np.int64),
-        [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
-    )  # fmt: skip
-    check_tokens(bank, samples)
-    bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))
-    bank.write(models)
-    phi = stats.phi(logits=bank.logits()[0], y=np.zeros(len(samples.public), np.int64))
-    return {"models": 1, "device": bank.device, "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 LIBRARY = Path(__file__).resolve().parents[2] / "unlearning_audit"
 
 #: From the top floor down. A room imports what stands below it; rooms of one line do not import each other.
@@ -217,3 +219,12 @@ def test_every_room_says_what_it_is_for_and_no_module_lies_outside():
         text = ast.get_docstring(parsed(room))
         assert text, f"{room}/__init__.py has no docstring"
         assert text.split("\n\n")[0].rstrip().endswith((".", ":")), f"{room}/__init__.py begins with no sentence"
+
+
+@pytest.mark.parametrize("path", sorted((LIBRARY.parent / "scripts").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_script_needs_stands_before_what_runs(path):
+    """In a job, ``@script`` calls its function at once: what is defined below it is not there yet."""
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    functions = [(number, node) for number, node in enumerate(statements) if isinstance(node, ast.FunctionDef)]
+    runs = [n for n, node in functions if any(getattr(mark, "id", "") == "script" for mark in node.decorator_list)]
+    assert all(number == len(statements) - 1 for number in runs), statements[-1].name
