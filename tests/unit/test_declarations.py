@@ -126,7 +126,7 @@ def test_what_numbers_of_verdicts_are_held_against():
             ("exact_memorisation", "choice_accuracy", "rouge_recall"), ("nan", 1, "accuracy", "difference")
         ),
         "min_k_auc": ("nan", 1, "auc", "difference"),
-        "truth_ratio": ("nan", -1, "accuracy", "difference"),
+        "truth_ratio_probability": ("nan", 1, "accuracy", "difference"),
         **dict.fromkeys(("accuracy", "utility", "published"), ("nan", -1, "accuracy", "difference")),
         "_text": ("nan", 1, "perplexity", "log"),
     }

@@ -210,9 +210,9 @@ def test_one_pair_is_not_read_twice(case):
 
 def test_contributions_are_of_what_was_to_be_forgotten(case):
     wrong = case.data.views("perturbed")
-    ratio = truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase")))
+    ratio = 1 / (1 + np.exp(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))))
     expected = {
-        truth_ratio: ("truth_ratio", ratio),
+        truth_ratio: ("truth_ratio_probability", ratio),
         multiple_choice: ("choice_accuracy", multiple_choice.right(case.unlearned, wrong)),
         memorisation: ("exact_memorisation", memorisation.exact(case.said[("own",)][..., 3])),
     }

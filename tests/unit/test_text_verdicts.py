@@ -69,10 +69,28 @@ def test_choices_and_truth_ratio_add_up():
     (one,) = call.parts(multiple_choice, case, SETTINGS).values()
     assert one.value[0].mean() == pytest.approx(told(call.rows(multiple_choice, case, SETTINGS), "choice_accuracy"))
     (ratio,) = call.parts(truth_ratio, case, SETTINGS).values()
-    assert ratio.value[0].mean() == pytest.approx(told(call.rows(truth_ratio, case, SETTINGS), "truth_ratio"))
-    assert (one.standard.near, ratio.standard.near) == (1, -1)
+    assert ratio.value[0].mean() == pytest.approx(
+        told(call.rows(truth_ratio, case, SETTINGS), "truth_ratio_probability")
+    )
+    assert (one.standard.near, ratio.standard.near) == (1, 1)
     wrong[:4] = -1
     assert call.parts(multiple_choice, case, SETTINGS) == call.parts(truth_ratio, case, SETTINGS) == {}
+
+
+def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
+    """Without knowledge R lies anywhere, so that min(R, 1/R) is as small as where the right answer is certain."""
+    rng, wrong = np.random.default_rng(3), np.arange(20, 40)[:, None]
+    views, read, near = lambda kind: wrong[:, : kind[1] == "e"], {}, {}
+    for name, right in (("knows", -0.1), ("destroyed", rng.normal(-40, 20, (3, 20)))):
+        other = -rng.uniform(10, 20, (3, 20)) if name == "knows" else rng.normal(-40, 20, (3, 20))
+        values = np.minimum(np.concatenate([np.broadcast_to(right, (3, 20)), other], axis=1), -1e-3)
+        case = of(member(), logits=two(values), views=views)
+        (part,) = call.parts(truth_ratio, case, SETTINGS).values()
+        read[name] = part.value[0].mean()
+        near[name] = np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, wrong[:, :0])))
+    assert abs(near["knows"] - near["destroyed"]) < 0.1
+    assert read["knows"] > 0.99
+    assert 0.25 < read["destroyed"] < 0.75
 
 
 def test_rouge_and_utility_add_up(monkeypatch):

@@ -91,16 +91,18 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return list(_text.by_pair(case, read))
 
 
-#: A verdict rests on the mean of min(R, 1/R), which moves with every sample; forget quality is a p-value, and the
+#: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
+#: near 0 for a model that knows the answer and for one that was destroyed. Forget quality is a p-value, and the
 #: distance behind it is above 0 for retrained models too.
-DECIDES = {"truth_ratio": Standard(np.nan, -1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"truth_ratio_probability": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
-    """The truth ratio of each target model on what it was asked to forget."""
+    """The probability of the right answer for each target model, on what it was asked to forget."""
     views = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    value = closeness(log_ratio(case.unlearned[case.target], *views, options.wrong))
-    return _text.of_forgotten(case, "truth_ratio", value, DECIDES["truth_ratio"])
+    value = special.expit(-log_ratio(case.unlearned[case.target], *views, options.wrong))
+    ((name, standard),) = DECIDES.items()
+    return _text.of_forgotten(case, name, value, standard)
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
