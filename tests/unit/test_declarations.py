@@ -2,11 +2,13 @@
 
 import math
 
+import pytest
 from unlearning_audit.adversary.reference import SIGNALS
 from unlearning_audit.display import naming
 from unlearning_audit.metrics import _text
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import OFFERS
+from unlearning_audit.plugins.settings import Settings
 
 #: Place, head and group of each column; "~": without intervals; "*": left out beside a Q of swapped pairs.
 HEADLINE = """
@@ -170,3 +172,9 @@ def test_a_metric_is_possible_where_all_that_it_needs_is_offered():
     assert registry.lacking(registry.protocol("random_splits").offers, "ruli_on_pairs") == ("swapped_pairs",)
     assert registry.lacking(("forgotten",), "relearn") == ("weights",)
     assert registry.lacking((), "privleak") == ("fair_draw",), "tokens are read from models, not offered"
+
+
+@pytest.mark.parametrize("name", registry.names("metrics"))
+def test_a_plan_reads_the_options_that_a_metric_has(name):
+    full = getattr(registry.load("metrics", name), "Options", Settings)
+    assert set(registry.options("metrics", name).model_fields) == set(full.model_fields)

@@ -297,3 +297,31 @@ def test_too_few_pairs_teach_nothing():
     )  # fmt: skip
     assert {row.attack for row in rows} == {"phi", "phi_two_sided"}
     assert found(rows, "one_run_p").value == 0.5
+
+
+def test_coins_are_a_fair_draw_for_verdicts_and_models_of_other_protocols_speak_for_themselves():
+    options = one_run_protocol.Options(canaries=40)
+    member = one_run_protocol.draw(0, "models", data(), options, 1)
+    rng = np.random.default_rng(0)
+
+    class Case:
+        """What the metric reads of a case without attacks."""
+
+        membership, target, scores_file, unlearned_files = member, np.ones(1, bool), None, ["own"]
+        phi = np.where(member.forget, 3.0, 0.0) + rng.normal(size=member.forget.shape)
+
+        def labels_of(self, models):
+            return data().y
+
+        def answers(self, files):
+            phi = self.phi
+            return type("Answers", (), {"phi": lambda self, labels, models: phi})()
+
+    (name,) = parts = one_run.contributions(Case(), one_run.Options())
+    assert (name, parts[name].standard.ideal, parts[name].standard.chance) == ("auc", 0.5, "samples")
+    forget, heldout = Case.phi[member.forget], Case.phi[member.heldout]
+    share = (forget[:, None] > heldout).mean()
+    assert parts[name].value[0, 0] == pytest.approx(share)
+    assert share > 0.9
+    Case.membership = replace(member, pair=None)
+    assert one_run.contributions(Case(), one_run.Options()) == {}

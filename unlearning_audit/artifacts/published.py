@@ -25,7 +25,8 @@ class Published:
     ``forget``, ``heldout`` and ``retain`` bool [models, samples]: asked to forget (of a retrained model: never seen),
     never seen, kept; ``test`` bool [samples]: what is about something else. ``samples`` str [samples]. ``attacks`` and
     ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``; ``near`` int
-    [readings]: +1 if a model that remembers more reads higher, −1 if lower; ``share`` bool [readings]: between 0 and 1.
+    [readings]: +1 if a model that remembers more reads higher, −1 if lower, 0 if neither; ``share`` bool [readings]:
+    between 0 and 1.
     ``comparable`` str: the columns that all populations of a scenario have, on the same samples. ``fair``: whether
     coins chose who forgets what. ``step``: of unlearning, −1 if there is none. ``agreements``: of each number that the
     files print [quantity, printed, recomputed, how], ``remarks``: sentences about this population, each as JSON.
@@ -71,8 +72,8 @@ class Published:
                 check.fail(name, "has infinite values; NaN stands for samples that a model was not asked about")
         count = (len(names["readings"]),)
         near, share = check.field("near", "iu", count).astype(np.int64), check.field("share", "b", count)
-        if not np.isin(near, (-1, 1)).all():
-            check.fail("near", "must be 1 or -1")
+        if not np.isin(near, (-1, 0, 1)).all():
+            check.fail("near", "must be 1, -1, or 0 where neither is so")
         test, samples = check.field("test", "b", shape[1:]), check.field("samples", "U", shape[1:])
         fair, step = bool(check.field("fair", "b", ())), int(check.field("step", "iu", ()))
         words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks")}

@@ -69,7 +69,7 @@ def records(case: ExternalCase, options: Options) -> list[dict]:
     """A line for each forgotten record, held against held-out ones where sides are a fair draw, else against what
     retrained models say of the same record; none where there is no such yardstick."""
     lines = [] if case.published is not None else _listed(case)
-    return _contents.shown(lines, case.data, lists.Options(**case.options.get("records", {})).most)
+    return _contents.shown(lines, case.data, lists.Options(**case.options.get("records", {})).examples)
 
 
 def _listed(case: ExternalCase) -> list[dict]:

@@ -8,10 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _coins, _one_run
+from unlearning_audit.metrics import _coins, _game, _one_run, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import separation
 
 #: Where a scenario asks for it besides the metrics of its protocol, it needs no retrained models.
 ALONE = True
@@ -70,6 +72,29 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` with the study's options."""
     return evaluate(case, options)
+
+
+#: Coins are a fair draw, so theory says what retraining reads.
+DECIDES = {"auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0), **swap.DECIDES}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """Advantages of every attack on the canaries, or the AUC of the confidence where no attack was asked.
+
+    {} for models of another protocol, whose sides its own metrics compare.
+    """
+    if case.membership.pair is None:
+        return {}
+    member = case.membership[case.target]
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    if parts := swap.advantages(case.scores if case.scores_file else {}, phi, member):
+        return parts
+    rules = _game.game(
+        forget=member.forget, heldout=member.heldout, split=member.split, block=member.block, weight=member.weight
+    )
+    part = separation.auc(score=phi[:, rules.columns], positive=rules.forget, negative=rules.heldout)
+    places = {"unit": member.block, "split": member.split, "index": rules.columns}
+    return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
 
 
 def evaluate(case: Case, options: Options) -> list[Row]:

@@ -194,7 +194,7 @@ def _of_readings(
     columns = (published.readings.tolist(), published.values, published.near, published.share)
     for name, value, near, share in zip(*columns, strict=True):
         weight = mask & np.isfinite(value)
-        if share and name in comparable and weight.any(axis=1).all():
+        if share and near and name in comparable and weight.any(axis=1).all():
             names.append(name)
             value = _filled(value) if near > 0 else 1 - _filled(value)
             parts.append(crossed.per_model(value=value, weight=weight.astype(np.float64)))

@@ -42,11 +42,11 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``rate``: the share of a list that may be false on average; ``most``: so many of the records of a method that are
-    listed, those with the least p-values, are shown with their picture, text or values."""
+    """``rate``: the share of a list that may be false on average; ``examples``: so many of the records of a method that
+    are listed, those with the least p-values, are shown with their picture, text or values."""
 
     rate: float = Field(0.1, gt=0, lt=1)
-    most: int = Field(12, ge=0)
+    examples: int = Field(12, ge=0)
 
 
 Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger = more likely forgotten
@@ -66,7 +66,7 @@ def records(case: Case, options: Options) -> list[dict]:
     there; then Benjamini and Hochberg's list of each split. Persons have Simes' p-value of their records. A model that
     was broken on all samples lists none.
     """
-    return _contents.shown(_lines(case, options), case.data, options.most)
+    return _contents.shown(_lines(case, options), case.data, options.examples)
 
 
 def _lines(case: Case, options: Options) -> list[dict]:

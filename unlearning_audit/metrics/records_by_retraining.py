@@ -1,6 +1,7 @@
 """Records that are still recognised where all models forget one set: each is held against retrained models' answers."""
 
 import numpy as np
+from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.files import NoAnswerError
@@ -8,10 +9,18 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _contents
 from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.records import QUANTITIES as QUANTITIES
-from unlearning_audit.metrics.records import Options as Options
+from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("one_forget_set",)
 DEFAULT = "one_forget_set"
+
+
+class Options(Settings):  # written out, because options are read without running the rest of a file
+    """``rate``: the share of a list that may be false on average; ``examples``: so many of the records of a method that
+    are listed, those with the least p-values, are shown with their picture, text or values."""
+
+    rate: float = Field(0.1, gt=0, lt=1)
+    examples: int = Field(12, ge=0)
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -21,7 +30,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 def records(case: Case, options: Options) -> list[dict]:
     """A line for each forgotten record of the models that forgot the same."""
-    return _contents.shown(_lines(case, options), case.data, options.most)
+    return _contents.shown(_lines(case, options), case.data, options.examples)
 
 
 def _lines(case: Case, options: Options) -> list[dict]:

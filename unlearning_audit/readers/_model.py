@@ -20,7 +20,8 @@ class Reading:
     """One number for each sample of one part of the data.
 
     ``part``: one of forget, heldout, retain, other. ``ids`` [samples]: equal texts name equal samples in all files.
-    ``value`` float64 [samples], without NaN. ``near``: +1 if a model that remembers more reads higher, −1 if lower.
+    ``value`` float64 [samples], without NaN. ``near``: +1 if a model that remembers more reads higher, −1 if lower,
+    0 if neither: then no verdict rests on it.
     ``share``: whether values lie between 0 and 1.
     """
 

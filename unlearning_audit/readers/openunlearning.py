@@ -188,7 +188,8 @@ def _add_reading(model: Model, name: str, entry: dict, samples: _Samples) -> Non
     names = samples.of(name, entry["value_by_index"])
     if several:  # what false answers read is a part of the truth ratio
         return
-    near = -1 if key == "avg_loss" or "min(" in agreement.how else 1
+    # min(R, 1/R) is small for a model that knows the answer and for one that was destroyed.
+    near = 0 if "min(" in agreement.how else -1 if key == "avg_loss" else 1
     share = bool((array >= 0).all() and (array <= 1).all())
     model.readings[name] = Reading(part, tuple(names[index] for index in values), array, near, share)
 

@@ -101,7 +101,7 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
     false_over_true = 1 / quotient
     if part == FORGET:
         model.raw["forget_truth_ratio"] = false_over_true
-        values["Truth_Ratio"] = np.minimum(false_over_true, 1 / false_over_true), -1
+        values["Truth_Ratio"] = np.minimum(false_over_true, 1 / false_over_true), 0  # small for a destroyed model too
     else:
         values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
     for quantity, (value, near) in values.items():
