@@ -293,6 +293,7 @@ rule report:
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         curves=rules.curves.output.curves,
+        records=rules.records.output.union,
         tables=lambda wildcards: tables_of(wildcards.study),
         figures=lambda wildcards: figures_of(wildcards.study),
     output:

@@ -12,6 +12,7 @@ def report(
     metrics: str,
     ledger: str,
     curves: str,
+    records: str,
     published: str,
     page: str,
     specs: list[str],
@@ -24,7 +25,7 @@ def report(
     its template, style, script and libraries."""
     naming.know(settings["own_metrics"])
     text = display.render(
-        metrics=metrics, costs=ledger, curves=curves, published=published, resources=page, specs=specs,
+        metrics=metrics, costs=ledger, curves=curves, records=records, published=published, resources=page, specs=specs,
         displays=[*tables, *figures], order=settings,
     )  # fmt: skip
     with replacing(html) as part:

@@ -395,6 +395,11 @@
         await plot(find(".canvas", drawn), "phi", { bars: phi }, "Distributions of φ");
       }
       if (state.open !== token) return;
+      const recognised = document.getElementById(`records-${square.number}`)?.cloneNode(true);
+      if (recognised) {
+        recognised.removeAttribute("id");
+        content.append(recognised);
+      }
       const more = make("section");
       if (square.why) more.append(make("p", `What would decide: ${square.why}.`));
       if (square.cost) more.append(make("p", `Cost: ${square.cost}.`));

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from unlearning_audit.artifacts import tables
+from unlearning_audit.artifacts import records, tables
 from unlearning_audit.artifacts.files import write_json, write_spec
 from unlearning_audit.artifacts.rows import write_union
 from unlearning_audit.comparisons.meta import evaluate
@@ -19,6 +19,10 @@ from decision_cases import rows as rows_of
 from display_cases import case, row, study
 
 ROOT = Path(__file__).resolve().parents[2]
+PICTURE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAA"
+    "AfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 NASTY = "<img src=x onerror=alert(1)>&\"'\\1{{ 7*7 }}"
 
 
@@ -34,6 +38,20 @@ def budgets(folder):
         found = made(place, GOOD[0], GOOD[1], fisher)
         compared.append(written(folder / f"judged-{step}", found, place))
     return compared
+
+
+def exposed(path):
+    """Records of scrub: a picture, a passage of nasty text and what only claims to be a picture."""
+    common = dict.fromkeys(records.COLUMNS, 0) | {"label": 3, "person": "", "person_recognised": "", "recognised": 1,
+              "rate": 0.1, "p": 1e-3}  # fmt: skip
+    place = {"study": "s", "scenario": "plain", "setting": "", "method": "scrub"}
+    contents = [("picture", PICTURE), ("text", NASTY), ("picture", "data:image/png;base64,x\" onload=\"y"),
+                ("picture", "https://example.org/x.png"), ("picture", "data:image/svg+xml;base64,AAAA")]  # fmt: skip
+    lines = [{**place, **common, "sample": i, "kind": kind, "content": text} for i, (kind, text) in enumerate(contents)]
+    lines.append({**place, **common, "recognised": 0, "p": 0.5, "kind": "", "content": ""})
+    lines.append({**lines[-1], "method": "ssd"})
+    records.write(path, lines, records.UNION)
+    return str(path)
 
 
 def render(folder):
@@ -100,7 +118,7 @@ def render(folder):
     write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"scrub": curve}}})
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
-        published="", resources=str(ROOT / "resources/page"),
+        records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),
         specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
     )  # fmt: skip
     return text, files

@@ -15,7 +15,7 @@ from unlearning_audit.display.page import dag, embed, lead, matrix, page
 from decision_cases import GOOD, made
 from decision_cases import rows as rows_of
 from display_cases import REASON, case
-from page_cases import NASTY, ROOT, render
+from page_cases import NASTY, PICTURE, ROOT, render
 
 VOID = {"meta", "path", "rect", "use", "br", "img", "link", "input", "hr"}
 
@@ -69,8 +69,8 @@ def test_the_page_needs_no_network(rendered):
     parser = Strict()
     parser.feed(text)
     beside = {f"{path.parent.name}/{path.name}" for path in files.values()}
-    assert {link for link in parser.links if not link.startswith("#")} == beside
-    assert not parser.tags & {"link", "iframe", "img", "object"}
+    assert {link for link in parser.links if not link.startswith("#")} == beside | {PICTURE}
+    assert not parser.tags & {"link", "iframe", "object"}
     assert "<script src" not in text
     assert "default-src 'none'" in text
     css = text[text.index("<style>") : text.index("</style>")]
@@ -80,7 +80,9 @@ def test_the_page_needs_no_network(rendered):
 
 def test_nothing_of_a_study_becomes_markup_or_template(rendered):
     text, _ = rendered
-    assert "<img" not in text
+    assert re.findall(r"<img [^>]*>", text) == [
+        f'<img src="{PICTURE}" alt="forgotten record: sample 0, label 3, p = 0.001">'
+    ]
     assert "{{ 7*7 }}" in text
     seen = Strict()
     seen.feed(text)
@@ -95,6 +97,20 @@ def test_failures_and_do_nothing_methods_are_shown_with_their_reason(rendered):
     assert "neggrad failed, so there is no number." in words
     assert "ssd changed nothing, its models are those it was given." in words
     assert "scrub distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22], p < 10⁻⁴" in words
+
+
+def test_records_that_are_still_recognised_are_shown(rendered):
+    seen = Strict()
+    seen.feed(rendered[0])
+    words = " ".join("".join(seen.text).split())
+    assert "5 of 6 forgotten records looked at are still recognised" in words
+    assert "at most 0.5 of them are expected to be false (FDR 10 %)" in words
+    assert f"<q>{escape(NASTY)}</q>" in rendered[0]
+    assert "None of 1 forgotten records looked at is still recognised." in words
+    assert "example.org" not in rendered[0]
+    assert "image/svg+xml;base64" not in rendered[0]
+    number = behind(rendered[0])["squares"]["scrub|plain|"]["number"]
+    assert rendered[0].count(f'id="records-{number}"') == 1
 
 
 def test_downloads_are_the_files(rendered):

@@ -184,9 +184,18 @@ def test_an_opened_table_can_be_sorted(visit):
 def test_names_with_markup_are_text(visit):
     page = visit()
     assert page.locator("h1").inner_text() == NASTY
-    assert page.locator("img").count() == 0
+    assert page.locator("img").count() == 1
     assert page.locator("figure svg[role=img]").first.get_attribute("aria-label")
     assert NASTY in page.locator("svg.figure").evaluate_all("all => all.map((one) => one.ariaLabel)")
+
+
+def test_recognised_records_open_behind_a_square(visit):
+    page = visit("#open=scrub%7Cplain%7C")
+    part = page.locator("dialog[open] .records")
+    part.wait_for()
+    assert part.locator("img").evaluate_all("all => all.map((one) => one.naturalWidth)") == [1]
+    assert part.locator("img").get_attribute("alt").startswith("forgotten record: ")
+    assert part.locator("q").inner_text() == NASTY
 
 
 @pytest.mark.parametrize("width", WIDTHS)

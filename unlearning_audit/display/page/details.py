@@ -49,6 +49,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
     gaps = judgements.of(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
     return {
+        "number": square.number,
         "method": naming.method(method),
         "word": square.word,
         "mark": square.mark,

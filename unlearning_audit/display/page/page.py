@@ -9,7 +9,7 @@ from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, lookup, naming, style
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import copies, curves, dag, details, embed, lead, matrix, sentences
+from unlearning_audit.display.page import copies, curves, dag, details, embed, lead, matrix, recognised, sentences
 from unlearning_audit.display.tables import cost, grid
 from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.display.tables import verdicts as judged
@@ -22,12 +22,13 @@ TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
 def render(
-    *, metrics: str, costs: str, curves: str, published: str, resources: str, specs: list[str], displays: list[str],
-    order: dict,
+    *, metrics: str, costs: str, curves: str, records: str, published: str, resources: str, specs: list[str],
+    displays: list[str], order: dict,
 ) -> str:  # fmt: skip
     """The page's html.
 
-    ``metrics`` and ``costs`` are the study's two csv files, ``curves`` what `curves.write` wrote, ``displays`` the
+    ``metrics`` and ``costs`` are the study's two csv files, ``curves`` what `curves.write` wrote,
+    ``records`` its records.csv, ``displays`` the
     files of all tables and figures, ``specs`` of all nodes; ``resources`` the folder of the template, the style, the
     script and the libraries; ``order`` is that of `workflow.parameters.report`. Text from studies and plug-ins is
     escaped.
@@ -44,6 +45,7 @@ def render(
     context = {
         "order": order,
         **_first_screen(numbers, judgements, curves, order),
+        "recognised": recognised.read(records),
         **_program(Path(resources)),
         "references": naming.BASELINES,
         "verdicts": _verdicts(judgements, order["verdicts"], files),
