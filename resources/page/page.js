@@ -403,7 +403,7 @@
       const more = make("section");
       if (square.why) more.append(make("p", `What would decide: ${square.why}.`));
       if (square.cost) more.append(make("p", `Cost: ${square.cost}.`));
-      if (square.command) more.append(make("p", "To compute its numbers again:"), make("pre", square.command));
+      if (square.command) more.append(make("p", "To compute its numbers again:"), Object.assign(make("pre", square.command), { tabIndex: 0 }));
       const button = make("button", "csv of these distances", { type: "button" });
       button.addEventListener("click", () => {
         const names = Object.keys(square.rows[0] || {});
