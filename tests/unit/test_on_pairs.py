@@ -1,11 +1,13 @@
 """All systems' metrics on swapped pairs, against simulated models of which everything is known."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from unlearning_audit.artifacts.arrays import Logits, Membership
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.metrics import (
     _pairs,
     accuracy_on_pairs,
@@ -285,9 +287,12 @@ def test_a_split_counts_once_by_the_median_of_its_models(folder):
         logits = Logits.read(folder.retrained[i])
         (folder.path / f"norms{i}").mkdir()
         path = folder.path / f"norms{i}" / "logits.npz"
-        Logits(logits.logits, logits.index, logits.y, norms, iota / 4).write(path)
+        Logits(logits.logits, logits.index, logits.y).write(path)
+        Readings(norms, iota / 4).write(path.with_name("readings.npz"))
         files.append(str(path))
-    rows = call.rows(efficacy_on_pairs, folder.case(folder.original, files, folder.retrained), SETTINGS)
+    case = folder.case(folder.original, files, folder.retrained)
+    case.readings = {path: [str(Path(path).with_name("readings.npz"))] for path in files}
+    rows = call.rows(efficacy_on_pairs, case, SETTINGS)
     for block in range(PAIRS):
         row = found(rows, "efficacy_median", f"pair={block}")
         assert (row.value, row.n) == (pytest.approx(block + 1), 2)

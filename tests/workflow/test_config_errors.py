@@ -47,7 +47,7 @@ def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
             SMALL,
             ["--config", "bootstap=300"],
             f"{SNAKEFILE.parent}/config.yaml: bootstap: there is no such field, did you mean 'bootstrap'? (known: "
-            "batch, bootstrap, defaults, figures, keep, limit, looks, margins, only, scenarios, seed, study, "
+            "batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, only, scenarios, seed, study, "
             "tables) "
             "(given by --config)",
         ),

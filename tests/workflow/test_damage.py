@@ -35,7 +35,7 @@ SCRIPTS = {
     "metrics": (
         "metrics/*-finetune-*",
         ("data", "splits", "originals", "unlearned", "scores"),
-        ("metrics", "contributions"),
+        ("metrics", "contributions", "records"),
     ),
 }
 READ = pytest.mark.parametrize(

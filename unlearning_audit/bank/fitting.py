@@ -184,7 +184,7 @@ class GroupState:
 
     def add(self, after: State, before: State, touched: Tensor) -> None:
         """Add this step's update to the sum of every model in ``touched`` bool [n]."""
-        if not touched.is_cuda and not touched.any():  # on a card the question would wait for it
+        if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
             return
         for k, v in after.items():
             chosen = touched.reshape(-1, *[1] * (v.ndim - 1))
