@@ -241,6 +241,7 @@ def test_own_plug_ins_are_used_wherever_they_may_be_named(folder):
         "quality",
         "sides",
         "meta",
+        "records",
         "resolution",
         "verdicts",
     }

@@ -31,22 +31,26 @@ class Recognised:
 
 def read(path: str) -> dict[tuple[str, str], Recognised]:
     """(method, "scenario|setting") → what is said of its records, from a study's ``records.csv``."""
-    found = records.exposed(path)
-    return {(method, "|".join(place)): of(one) for place, methods in found.items() for method, one in methods.items()}
+    places = records.exposed(path)
+    return {
+        (method, "|".join(place)): of(exposed)
+        for place, methods in places.items()
+        for method, exposed in methods.items()
+    }
 
 
-def of(found: records.Exposed) -> Recognised:
+def of(exposed: records.Exposed) -> Recognised:
     """What the page says of one method's records in one scenario."""
-    if not found.recognised:
-        return Recognised(f"None of {found.looked} forgotten records looked at is still recognised.", [])
-    verb = "is" if found.recognised == 1 else "are"
+    if not exposed.recognised:
+        return Recognised(f"None of {exposed.looked} forgotten records looked at is still recognised.", [])
+    verb = "is" if exposed.recognised == 1 else "are"
     sentence = (
-        f"{found.recognised} of {found.looked} forgotten records looked at {verb} still recognised beside records "
-        f"never seen; at most {found.false:.1f} of them are expected to be false (FDR 10 %)"
+        f"{exposed.recognised} of {exposed.looked} forgotten records looked at {verb} still recognised; at most "
+        f"{exposed.false:.1f} of them are expected to be false"
     )
-    if found.people is not None:
-        sentence += f"; {found.people[0]} of {found.people[1]} persons or groups"
-    return Recognised(f"{sentence}.", [card(line) for line in found.records])
+    if exposed.people is not None:
+        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups"
+    return Recognised(f"{sentence}.", [card(line) for line in exposed.records])
 
 
 def card(line: dict) -> Card:
