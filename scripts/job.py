@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from unlearning_audit.artifacts import blocks
@@ -47,20 +48,21 @@ def script(function: Callable) -> Callable:
     try:
         of_the_past(job.input)
         returned = function(**{name: inputs[name] for name in names if name in inputs})
+        seconds = time.perf_counter() - started
+        logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
+        if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
+            write_spec(job.output.spec, spec(job, returned or {}, seconds))
+        else:
+            for path in job.output:
+                seal(path)
     except Exception as error:
         expected = isinstance(error, ValueError)
-        traceback.print_exc(file=log)
+        with suppress(OSError):  # the disk may be full
+            traceback.print_exc(file=log)
         # The log may never be seen; the sentence belongs on the terminal as well.
         sentence = str(error) if expected else f"{type(error).__name__}: {error} (a defect; traceback in {job.log[0]})"
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
-    seconds = time.perf_counter() - started
-    logging.info("%s took %.3f s, %.3f s of a processor", job.rule, seconds, time.process_time() - used)
-    if "spec" in job.output.keys():  # noqa: SIM118 (not a dict)
-        write_spec(job.output.spec, spec(job, returned or {}, seconds))
-    else:
-        for path in job.output:
-            seal(path)
     return function
 
 
