@@ -19,6 +19,11 @@ TITLES = {
 }
 
 
+def labels() -> list[str]:
+    """Those that a step of an axis may have: a study refuses = and ; in them."""
+    return [title for title in TITLES.values() if not {*"=;"} & {*title}]
+
+
 @pytest.fixture(scope="module")
 def titled(finished, tmp_path_factory):
     place = finished.copy(tmp_path_factory.mktemp("titled") / "work")
@@ -26,6 +31,11 @@ def titled(finished, tmp_path_factory):
     for name, title in TITLES.items():
         study["tables"][name] = {**study["tables"]["quality"], "title": title}
         study["figures"][name] = {**study["figures"]["quality"], "title": title}
+    steps = {label: {"recipe": {"epochs": epochs}} for epochs, label in enumerate(labels(), start=1)}
+    study["scenarios"]["labelled"] = {"vary": {"wording": steps}}
+    for kind, axis in (("quality", "wording"), ("axis", "wording")):
+        study["figures"][f"labelled_{kind}"] = {"title": kind, "kind": kind, "scenarios": ["labelled"], "axis": axis}
+    study["tables"]["labelled"] = {**study["tables"]["quality"], "scenarios": ["labelled"], "columns": "wording"}
     place.write(study)
     return place, place.run().stdout
 
@@ -46,6 +56,20 @@ def test_the_page_and_the_drawing_show_the_title_as_text(titled, name):
     assert "49" not in re.findall(r"<h\d[^>]*>([^<]*)</h\d>", page)
     drawing = (place.folder / f"results/tiny/figures/{name}.svg").read_text()
     assert "<script" not in drawing
+
+
+def test_labels_of_steps_stand_as_they_are(titled):
+    place, _ = titled
+    folder = place.folder / "results/tiny"
+    page = (folder / "report.html").read_text()
+    text = html.unescape(re.sub(r"<(script|style)\b[^>]*>.*?</\1>", "", page, flags=re.DOTALL))
+    markdown = html.unescape((folder / "tables/labelled.md").read_text())
+    for kind in ("axis", "quality"):
+        drawing = (folder / f"figures/labelled_{kind}.svg").read_text()
+        assert "<script" not in drawing
+    for label in labels():
+        assert label in text
+        assert re.sub(r"\W", "", label) in re.sub(r"\W", "", markdown)
 
 
 @pytest.mark.parametrize("name", TITLES)
