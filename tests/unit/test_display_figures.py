@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -103,6 +104,19 @@ def test_a_title_from_the_study_cannot_leave_the_drawing(tmp_path):
 
 
 # ---------------------------------------------------------------- style
+
+
+def test_long_titles_and_labels_keep_off_each_other(tmp_path):
+    figure, panels = style.panels(3, height=1)
+    for i, panel in enumerate(panels):
+        panel.set_title("the title of a panel that says what three narrow panels cannot hold in a line")
+        panel.set_xticks(range(4), [f"a step of some words {i}{k}" for k in range(4)])
+    saved(figure, tmp_path)
+    figure.draw_without_rendering()
+    titles = [panel.set_title(panel.get_title(loc="left"), loc="left").get_window_extent() for panel in panels]
+    assert all(left.x1 < right.x0 for left, right in pairwise(titles))
+    turned = {label.get_rotation() for panel in panels for label in panel.get_xticklabels()}
+    assert turned == {30}
 
 
 def test_a_method_keeps_its_colour_and_references_are_ink():

@@ -13,6 +13,7 @@ TITLES = {
     "markup": "<script>alert(1)</script> <b>x</b> & y",
     "braces": "{{ 7 * 7 }} {% raw %} {name} ${HOME} %s",
     "mathtext": r"$\frac{1$ and $x_1",
+    "dollars": r"$\frac{1$, $5 and $6",
     "formula": "=HYPERLINK(1)",
     "markdown": "*a* _b_ `c` | d [e](f) # g",
     "quotes": "it's \"so\" 'x",

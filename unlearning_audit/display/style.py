@@ -1,5 +1,7 @@
 """Style of all figures: one colour per method, the same bytes for the same numbers."""
 
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 from unlearning_audit.artifacts.files import replacing
@@ -12,6 +14,9 @@ INK, MUTED, GRID, PAPER = "#1a1c20", "#6b7079", "#d8dbe0", "#fefefe"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#aa4499", "#999933", "#44aa99", "#cc6677")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORGET, HELDOUT = "#d55e00", "#0072b2"
+
+#: Letters of a title, or of all labels of an axis, that fit into the narrowest panel.
+SHORT = 24
 
 #: Width in inches of a figure in half a page, and in a whole one.
 HALF, WHOLE = 3.4, 7.0
@@ -121,8 +126,46 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
     return moved
 
 
+def without_formulas(figure) -> None:
+    """Have a pair of dollars in words drawn as it is. Powers of ten beside a logarithmic axis stay formulas."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    sides = (side for axis in figure.axes for side in (axis.xaxis, axis.yaxis))
+    logarithmic = (side for side in sides if isinstance(side.get_major_formatter(), LogFormatter))
+    powers = {label for side in logarithmic for label in side.get_ticklabels(which="both")}
+    for text in figure.findobj(Text):
+        text.set_parse_math(text in powers)
+
+
+def fit(figure) -> None:
+    """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
+    if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
+        return
+    figure.draw_without_rendering()  # widths of panels follow from what stands beside them
+    for axis in figure.axes:
+        title = axis.set_title(axis.get_title(loc="left"), loc="left")
+        share = title.get_window_extent().width / axis.bbox.width
+        if share > 1:
+            lines = title.get_text().splitlines()
+            fitting = max(8, int(max(map(len, lines)) / share))
+            title.set_text("\n".join(textwrap.fill(line, fitting, break_long_words=False) for line in lines))
+        labels = [label for label in axis.get_xticklabels() if label.get_text()]
+        extents = sorted((label.get_window_extent() for label in labels), key=lambda extent: extent.x0)
+        if any(left.x1 > right.x0 for left, right in pairwise(extents)):
+            for label in labels:
+                label.set(rotation=30, horizontalalignment="right", rotation_mode="anchor")
+
+
+def _letters(axis) -> int:
+    """Letters of all labels below an axis."""
+    return sum(len(label.get_text()) for label in axis.get_xticklabels())
+
+
 def save(figure, *, svg: str | Path, png: str | Path) -> None:
-    """Write both files without a date or a program's version."""
+    """Write both files without a date or a program's version: words as text, titles and labels so that they fit."""
+    without_formulas(figure)
+    fit(figure)
     for path, kind, metadata in ((svg, "svg", {"Date": None, "Creator": None}), (png, "png", {"Software": None})):
         with replacing(path) as part:
             figure.savefig(part, format=kind, dpi=300, metadata=metadata)
