@@ -161,11 +161,42 @@ def test_the_end_of_the_process_is_a_sentence_as_well(mine, capfd, name, argumen
     assert str(told.value) == sentence
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_kill_from_outside_is_no_fault_of_the_code(mine, number):
+def test_a_kill_is_no_fault_of_the_code(mine):
     path, scope = mine
-    with pytest.raises(ChildProcessError, match=f"ended by {number.name}, perhaps for want of memory"):
-        isolated(lambda: scope["die"](number), path)
+    with pytest.raises(ChildProcessError, match="ended by SIGKILL, perhaps for want of memory"):
+        isolated(lambda: scope["die"](signal.SIGKILL), path)
+
+
+def test_a_signal_to_its_group_ends_the_code_and_no_other_process(mine):
+    path, _ = mine
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    try:
+        with pytest.raises(PluginError, match="the process that ran it was ended by SIGTERM"):
+            isolated(lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL) and os.killpg(0, signal.SIGTERM), path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == []
+
+
+def test_an_interruption_that_the_code_raises_is_its_own(mine):
+    path, _ = mine
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(PluginError, match="KeyboardInterrupt"):
+        isolated(lambda: called(path, interrupt), path)
+    with pytest.raises(KeyboardInterrupt):  # here somebody may have pressed the keys
+        called(path, interrupt)
+
+
+def test_an_answer_that_cannot_be_sent_is_the_fault_of_the_code(mine):
+    import resource
+
+    path, _ = mine
+    with pytest.raises(PluginError, match="it changed how its process writes"):
+        isolated(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3, 3)) or {"long": "answer"}, path)
 
 
 @pytest.mark.parametrize(("error", "kind"), [(MemoryError("x"), MemoryError), (ValueError("y"), ValueError),

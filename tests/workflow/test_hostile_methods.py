@@ -45,6 +45,9 @@ BODIES = {
     "opens": "open('rate.txt').read(); open('declared.txt').read()",
     "garbles": "type(bank).write = lambda self, path: open(path, 'wb').write(b'?')",
     "colours": "raise KeyError('\\x1b[31mred\\x1b[0m\\a')",
+    "interrupts": "raise KeyboardInterrupt",
+    "limits": "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))",
+    "unimports": "import sys; sys.modules.pop('numpy'); sys.setrecursionlimit(60)",
 }
 #: Those that change nothing about the models: their logits are those of the originals.
 HARMLESS = (
@@ -98,7 +101,18 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostil
     assert "a defect" not in done.stdout
     assert "delete it and run again" not in done.stdout
     failed = {row["method"] for row in rows(place, "failed")}
-    assert failed == {"mixes", "mixes_some", "means_of_all", "rolls", "forever", "garbles", "colours"}
+    assert failed == {
+        "mixes",
+        "mixes_some",
+        "means_of_all",
+        "rolls",
+        "forever",
+        "garbles",
+        "colours",
+        "interrupts",
+        "limits",
+        "unimports",
+    }
 
 
 def test_no_other_number_changes(hostile, finished):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,7 +72,9 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
 
 def faulty(error: BaseException) -> bool:
     """Whether an error is the fault of the code that raised it, and not of the machine or of who runs it."""
-    if isinstance(error, (KeyboardInterrupt, GeneratorExit, MemoryError)):
+    if isinstance(error, KeyboardInterrupt):  # where Ctrl-C ends the process, only the code can have raised it
+        return signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if isinstance(error, (GeneratorExit, MemoryError)):
         return False
     if isinstance(error, OSError):
         return error.errno not in EXHAUSTED

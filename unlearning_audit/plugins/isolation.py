@@ -19,7 +19,7 @@ from unlearning_audit.plugins.guard import FOLDER, PluginError, printable, reada
 from unlearning_audit.plugins.output import Relay
 from unlearning_audit.plugins.reads import Reads, unnamed
 
-#: How a crash of code is told; any other signal came from outside.
+#: How a crash of code is told.
 CRASHES = {
     signal.SIGSEGV: "segmentation fault",
     signal.SIGBUS: "bus error",
@@ -49,9 +49,9 @@ def isolated(
     others that ``file`` opens are to be remarked on. Processes that the fork leaves behind are ended, and of what it
     prints only the first part is passed on; both are remarked on.
 
-    Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit or took too long, and
-    ChildProcessError if somebody else killed it, as a system without memory does. PluginError, MemoryError and
-    ValueError of the function are raised here as well, others as RuntimeError; with ``trace``, their traceback is
+    Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit, by a signal to it alone
+    or took too long, and ChildProcessError if it was killed, as a system without memory does. PluginError, MemoryError
+    and ValueError of the function are raised here as well, others as RuntimeError; with ``trace``, their traceback is
     printed.
     """
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash, Relay() as relay:
@@ -75,7 +75,12 @@ def isolated(
     if not text:
         code = os.WEXITSTATUS(status)
         raise PluginError(f"{readable(file)}: it ended the process with os._exit({code}); return or raise instead")
-    reply = json.loads(text)
+    try:
+        reply = json.loads(text)
+    except ValueError:
+        raise PluginError(
+            f"{readable(file)}: what it made could not be sent back; it changed how its process writes"
+        ) from None
     _remark(*reply["remarks"])
     if "returned" in reply:
         return reply["returned"]
@@ -123,6 +128,7 @@ def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bo
     try:
         FOLDER.append(os.getcwd())
         end_with_parent()
+        os.setpgid(0, 0)  # what the code sends to its group stays with it
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this process, and is no fault of the file
         relay.take_over()
         faulthandler.enable(crash)
@@ -157,9 +163,11 @@ def _remark(*sentences: str) -> None:
 
 
 def _killed(number: int, crash, file: str | Path) -> Exception:
+    if number == signal.SIGKILL:
+        return ChildProcessError("the job's process was ended by SIGKILL, perhaps for want of memory")
     if number not in CRASHES:
-        name = signal.Signals(number).name
-        return ChildProcessError(f"the job's process was ended by {name}, perhaps for want of memory")
+        time.sleep(1)  # whoever ends the job sends the same signal to this process, which does not outlive it
+        return PluginError(f"{readable(file)}: the process that ran it was ended by {signal.Signals(number).name}")
     crash.seek(0)
     frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', crash.read().decode(errors="replace"))
     inside = next((frame for frame in frames if same(frame[0], file)), None)

@@ -10,7 +10,8 @@ from torch import nn
 
 from unlearning_audit.artifacts.arrays import Logits
 from unlearning_audit.artifacts.files import FailedError, NoAnswerError
-from unlearning_audit.bank.bank import Bank, write_failure
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.bank import write_failure as write_models_failure
 from unlearning_audit.bank.engine import forward_one
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
@@ -90,52 +91,49 @@ def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file
     None: the library's own is trusted not to end the process. ``terms`` as of `isolated`.
     """
 
-    def safely() -> dict:
-        try:
-            return write()
-        except NoAnswerError as error:
-            reason = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
-            return failure(models, logits, *reason)
-        except PluginError as error:
-            traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
-            return failure(models, logits, part, str(error))
+    def write_failure(cause: str, why: str) -> None:
+        print(why, file=sys.stderr)
+        write_models_failure(models, cause, why)
+        Logits.write_failure(logits, cause, why)
 
-    if file is None:
-        return safely()
-    try:
-        return isolated(safely, file, **terms)
-    except PluginError as error:  # the process itself ended
-        return failure(models, logits, part, str(error))
+    return _facts(write, write_failure, part, "", file, terms)
 
 
 def answered(ask: Callable[[], dict], place: dict, write_failure: Callable[[str, str], None]) -> dict:
     """Facts of what ``ask`` writes about models that were unlearned; a user's own model is asked in a process of its
     own. Where there are no models, or these fail, ``write_failure`` is given what failed, "model" or "method", and why.
     """
+    return _facts(ask, write_failure, "model", "method", place.get("file"), place.get("terms", {}))
+
+
+def _facts(
+    write: Callable[[], dict],
+    write_failure: Callable[[str, str], None],
+    part: str,
+    part_before: str,
+    file: str | None,
+    terms: dict,
+) -> dict:
+    """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``write_failure`` writes in
+    this process, that no file of a user's has touched.
+
+    ``part``: what fails with ``write``; ``part_before``: what has failed where there is nothing to ask, unless it says.
+    """
 
     def safely() -> dict:
         try:
-            return ask()
+            return write()
         except NoAnswerError as error:
-            part, why = (error.part or "method" if isinstance(error, FailedError) else "method"), str(error)
+            cause, why = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
+            return {"failed": why, "part": cause or part_before}
         except PluginError as error:
             traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
-            part, why = "model", str(error)
-        write_failure(part, why)
-        return {"failed": why}
+            return {"failed": str(error), "part": part}
 
-    if not place.get("file"):
-        return safely()
     try:
-        return isolated(safely, place["file"], **place.get("terms", {}))
+        facts = safely() if file is None else isolated(safely, file, **terms)
     except PluginError as error:  # the process itself ended
-        write_failure("model", str(error))
-        return {"failed": str(error)}
-
-
-def failure(models: str, logits: str, part: str, why: str) -> dict:
-    """Write that there are no models and no logits, and why; return it for the spec."""
-    print(why, file=sys.stderr)
-    write_failure(models, part, why)
-    Logits.write_failure(logits, part, why)
-    return {"failed": why, "part": part}
+        facts = {"failed": str(error), "part": part}
+    if "failed" in facts:
+        write_failure(facts["part"], facts["failed"])
+    return facts
