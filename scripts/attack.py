@@ -5,6 +5,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from job import script
+
 import numpy as np
 from unlearning_audit.adversary import external_case, scoring
 from unlearning_audit.adversary.case import Case, by_logits
@@ -14,8 +16,6 @@ from unlearning_audit.artifacts.files import read_arrays, write_arrays
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import load, source_file
-
-from job import script
 
 
 def apart(

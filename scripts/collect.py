@@ -1,9 +1,9 @@
 """Gather the numbers of every method in every scenario in one table."""
 
+from job import script
+
 from unlearning_audit.artifacts import rows
 from unlearning_audit.display.tables import union as gathered
-
-from job import script
 
 
 @script

@@ -1,5 +1,7 @@
 """Compare all methods of one scenario and come to verdicts."""
 
+from job import script
+
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import rows, tables
 from unlearning_audit.artifacts import verdicts as files
@@ -7,8 +9,6 @@ from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.comparisons.distances import NONE
 from unlearning_audit.stats import decide
-
-from job import script
 
 
 @script

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts import tables
 from unlearning_audit.display.tables import cost as book
 from unlearning_audit.display.tables import forecast, formats
-
-from job import script
 
 
 @script

@@ -1,9 +1,9 @@
 """Compute the curves that open behind the verdicts of the page."""
 
+from job import script
+
 from unlearning_audit.display import decisions
 from unlearning_audit.display.page import curves as display
-
-from job import script
 
 
 @script

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
 from unlearning_audit.plugins.isolation import apart
-
-from job import script
 
 
 def make(data: str, settings: dict, place: dict) -> dict:

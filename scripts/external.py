@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.external import nothing, read
 from unlearning_audit.plugins import source
-
-from job import script
 
 
 def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership, Logits]:

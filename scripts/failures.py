@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.files import replacing
 from unlearning_audit.artifacts.rows import FAILURE, read_union
 from unlearning_audit.display import ending
 from unlearning_audit.display.failures import doubted, lines
-
-from job import script
 
 #: How to see more of a failure than its line.
 WHY = "`audit why` with the study's file shows the calls that led there."

@@ -2,11 +2,11 @@
 
 from importlib import import_module
 
+from job import script
+
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.lookup import Numbers
-
-from job import script
 
 
 @script

@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from job import processor, script
+
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.files import read_json, seal
 from unlearning_audit.display.tables import forecast as display
@@ -17,8 +19,6 @@ from unlearning_audit.workflow import forecast as arithmetic
 from unlearning_audit.workflow import forkserver
 from unlearning_audit.workflow.job_sizes import Draws
 from unlearning_audit.workflow.nodes import ROOT
-
-from job import processor, script
 
 #: Seconds between two lines that say how far the measurements have come.
 PAUSE = 10.0

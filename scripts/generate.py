@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import open_targets
-
-from job import script
 
 
 @script

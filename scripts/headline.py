@@ -1,12 +1,12 @@
 """Write the table of all numbers as text, and what is printed when a run ends."""
 
+from job import script
+
 from unlearning_audit.artifacts.files import replacing, write_json
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import decisions, ending, failures, naming
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import headline as display
-
-from job import script
 
 
 @script

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+import library  # noqa: F401 (the library is found by it)
+
 from unlearning_audit.artifacts import blocks
 from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
 from unlearning_audit.plugins import isolation
 from unlearning_audit.workflow.versions import VERSIONS
-
-import library  # noqa: F401 (the library is found by it)
 
 
 def script(function: Callable) -> Callable:

@@ -1,5 +1,7 @@
 """Measure the metrics: one table and one figure of what every metric of the study is worth."""
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.comparisons import compared
@@ -8,8 +10,6 @@ from unlearning_audit.display import naming, style
 from unlearning_audit.display.figures import _meta
 from unlearning_audit.display.tables import formats
 from unlearning_audit.display.tables import meta as display
-
-from job import script
 
 
 @script

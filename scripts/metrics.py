@@ -5,6 +5,8 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from job import script
+
 import numpy as np
 from unlearning_audit.adversary import likeness, plausibility
 from unlearning_audit.adversary.case import Case, by_logits
@@ -29,8 +31,6 @@ from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import check_names
 from unlearning_audit.randomness.keyed import generator
-
-from job import script
 
 
 def evaluated(

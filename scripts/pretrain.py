@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from job import script
+
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Data
@@ -12,8 +14,6 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.isolation import apart
 from unlearning_audit.workflow.attempt import of_model
 from unlearning_audit.workflow.open_bank import builder, check_tokens
-
-from job import script
 
 
 def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:

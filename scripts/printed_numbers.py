@@ -9,12 +9,12 @@ import itertools
 import math
 import sys
 
+import library
+
 from unlearning_audit.display.lookup import Cell
 from unlearning_audit.display.tables import cells, published
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
-
-import library
 
 ROOT = library.HERE.parent
 FILE = ROOT / "resources" / "published" / "published.csv"

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import open_bank, read_signal
-
-from job import script
 
 
 @script

@@ -1,12 +1,12 @@
 """Gather which forgotten records are still recognised, as a list, a table and a figure."""
 
+from job import script
+
 from unlearning_audit.artifacts import records as lists
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.figures import _records
 from unlearning_audit.display.tables import formats
 from unlearning_audit.display.tables import records as display
-
-from job import script
 
 
 @script

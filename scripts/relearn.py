@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from job import script
+
 import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.relearned import Relearned
@@ -9,8 +11,6 @@ from unlearning_audit.bank import relearning
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import open_targets
-
-from job import script
 
 
 @script

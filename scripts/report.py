@@ -1,10 +1,10 @@
 """Write the study's page: verdicts, numbers, figures, tables, controls and costs in one file."""
 
+from job import script
+
 from unlearning_audit.artifacts.files import replacing
 from unlearning_audit.display import naming
 from unlearning_audit.display.page import page as display
-
-from job import script
 
 
 @script

@@ -1,9 +1,9 @@
 """Find the samples that the models of one scenario memorise; other scenarios select target samples by it."""
 
+from job import script
+
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.plugins import registry
-
-from job import script
 
 
 @script

@@ -2,6 +2,8 @@
 
 from contextlib import nullcontext
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.artifacts.selection import Selection
@@ -9,8 +11,6 @@ from unlearning_audit.data import copies_across, duplicates
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
 from unlearning_audit.plugins.isolation import apart
-
-from job import script
 
 
 def make(data: str, membership: str, settings: dict, place: dict, selection: list[str] | None) -> dict:

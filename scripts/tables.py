@@ -1,11 +1,11 @@
 """Write one table of the study as csv, Markdown and LaTeX."""
 
+from job import script
+
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import naming
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.tables import formats, grid
-
-from job import script
 
 
 @script

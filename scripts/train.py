@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
 from unlearning_audit.workflow.open_bank import dump, open_bank
-
-from job import script
 
 
 @script

@@ -3,10 +3,10 @@
 import tempfile
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.workflow.campaign import Campaign
-
-from job import script
 
 
 @script

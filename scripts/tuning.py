@@ -1,5 +1,7 @@
 """Show what tuning found: chosen and published settings side by side, and the front of all that were tried."""
 
+from job import script
+
 from unlearning_audit.artifacts import verdicts
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.artifacts.trials import read
@@ -7,8 +9,6 @@ from unlearning_audit.display import style
 from unlearning_audit.display.figures import _tuning
 from unlearning_audit.display.tables import formats
 from unlearning_audit.display.tables import tuning as display
-
-from job import script
 
 
 @script

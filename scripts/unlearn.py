@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+from job import script
+
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.bank.bank import Bank
@@ -11,8 +13,6 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.workflow.attempt import attempt, check_models, described
 from unlearning_audit.workflow.open_bank import dump, open_bank
-
-from job import script
 
 
 def forgotten(

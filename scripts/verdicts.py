@@ -1,11 +1,11 @@
 """Write the verdicts, the ranks and the resolution of a study as tables, and draw the figures that go with them."""
 
+from job import script
+
 from unlearning_audit.display import decisions, naming, style
 from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.tables import cost, formats
 from unlearning_audit.display.tables import verdicts as display
-
-from job import script
 
 
 @script

@@ -6,6 +6,8 @@ The graph is drawn from the code, without running it: imports for type checkers 
 import ast
 import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,3 +230,21 @@ def test_what_a_script_needs_stands_before_what_runs(path):
     functions = [(number, node) for number, node in enumerate(statements) if isinstance(node, ast.FunctionDef)]
     runs = [n for n, node in functions if any(getattr(mark, "id", "") == "script" for mark in node.decorator_list)]
     assert all(number == len(statements) - 1 for number in runs), statements[-1].name
+
+
+def test_a_script_finds_the_library_beside_it_and_no_other(tmp_path):
+    """As where a job starts in an environment that holds no library, or another version of it."""
+    elsewhere = tmp_path / "unlearning_audit"
+    elsewhere.mkdir()
+    (elsewhere / "__init__.py").write_text("raise ImportError('this is another library')")
+    scripts = LIBRARY.parent / "scripts"
+    command = f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; sys.path.append({str(scripts)!r}); import headline"
+    subprocess.run([sys.executable, "-c", command], check=True, cwd=tmp_path)
+
+
+def test_every_script_finds_the_library_before_it_imports_from_it():
+    finders = {"job", "library"}
+    for path in sorted((LIBRARY.parent / "scripts").glob("*.py")):
+        lines = [re.match(r"(?:from|import) (\w+)", line) for line in path.read_text().splitlines()]
+        order = [line[1] for line in lines if line and line[1] in {"unlearning_audit", *finders}]
+        assert not order or order[0] in finders, path.name
