@@ -87,3 +87,14 @@ def test_some_models_that_became_another_are_found_among_sound_ones(number, nois
     mixed = [*range(number), 7]
     assert sound == set()
     assert set(pairs(before, after, "alike")) == {(i, j) for i in mixed for j in mixed if i < j}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_model_that_had_learned_nothing_is_not_mixed_when_it_learns(seed):
+    """One whose training collapsed says the same of every sample until it is trained anew."""
+    before, after = world(seed), world(seed + 1)
+    before[2] = before[2][:1]
+    assert list(likeness.mixed(before, after)) == []
+    copied = after.copy()
+    copied[2] = copied[4]
+    assert pairs(before, copied, "alike") == [(2, 4)]

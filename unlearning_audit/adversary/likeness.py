@@ -53,6 +53,7 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
     """Pairs of models that were others before unlearning and answer alike after it ("alike", i, j), i < j; then models
     that answer as another one did before ("was", i, j). ``before`` and ``after`` [models, samples, classes]."""
     initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
+    initially = np.minimum(initially, initially.T)  # a model that once said the same of every sample has one side only
     for i, j in zip(*np.nonzero(now < ALIKE * initially), strict=True):
         if i < j:
             yield "alike", int(i), int(j)
