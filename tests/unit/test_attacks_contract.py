@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.reference import Reference, needs
 from unlearning_audit.plugins import registry
 
@@ -60,8 +61,16 @@ def reference_logp(logits, y):
     return np.full(logits.shape[:2], -1.0)
 
 
+def before(logits, y):
+    """Models that were twice as sure of every label before unlearning as after; labels that cannot be are the attack's
+    to refuse."""
+    return 2 * signals.phi(logits.reshape(-1, logits.shape[-1]), np.resize(y, logits.shape[:2]).ravel() % 3).reshape(
+        logits.shape[:2]
+    )
+
+
 SIGNALS = {"squared_norms": squared_norms, "tokens": tokens, "compressed": compressed, "neighbours": neighbours,
-           "reference_logp": reference_logp}  # fmt: skip
+           "reference_logp": reference_logp, "before": before}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

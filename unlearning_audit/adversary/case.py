@@ -8,6 +8,7 @@ import numpy as np
 
 from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.answers import Answers
+from unlearning_audit.adversary.reference import BOTH
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.selection import Selection
@@ -130,6 +131,8 @@ class Case:
             if self.data.compressed is None:
                 raise ArtifactError(f"{self.data_file}: field 'compressed' is missing; only data of text have it")
             return np.tile(self.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
+        if name == "before":
+            return self.answers(self.originals).phi(self.labels_of(models)[..., rows], models, rows)
         if name == "neighbours":
             return self._neighbours(files, models, rows)
         if name == "reference_logp":
@@ -189,7 +192,19 @@ class Case:
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
-        """(attack, form) → score float64 and decision bool, each [target models, samples]; NaN where not asked."""
+        """(attack, form) → score float64 and decision bool, each [target models, samples]; NaN where not asked. Of
+        models after unlearning alone: retrained ones know nothing of a fair draw of sides."""
+        return {key: columns for key, columns in self._every_score.items() if key[1] != BOTH}
+
+    @cached_property
+    def updates(self) -> dict[str, np.ndarray]:
+        """Attack → its score in the form `BOTH`, float64 [target models, samples]; NaN where not asked."""
+        return {name: score for (name, form), (score, _) in self._every_score.items() if form == BOTH}
+
+    @cached_property
+    def _every_score(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
+        if not self.scores_file:
+            return {}
         shape = (int(self.target.sum()), len(self.data.y))
         dense = {}
         for key, columns in tables.read_scores(self.scores_file).items():

@@ -1,7 +1,7 @@
 """A case made of a user's own logits: several populations, each with its own memberships, all but target/ optional."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.adversary.reference import BOTH, Reference, needs
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.logits import StoredLogits
 from unlearning_audit.artifacts.published import Published, holds
@@ -60,6 +60,29 @@ class ExternalCase(Case):
                 return f"the models of {name}/ are not those of {reference}/ in the same order: their {mask} differs"
         return ""
 
+    def before(self) -> np.ndarray | str:
+        """φ before unlearning of every audited model, float64 [models, samples]; else why there is none.
+
+        Models that were asked to forget the same take the originals of that in turn, so that a single original is that
+        of one audited model and of all retrained ones.
+        """
+        original = self.others.get("original")
+        if original is None or not self.same_samples("original"):
+            return "it compares with the models before unlearning, and there is no original/ with the same samples"
+        phi = original.answers(original.unlearned_files).phi(original.labels)
+        places, taken = [], {}
+        for forget in self.membership.forget:
+            same = np.flatnonzero((original.membership.forget == forget).all(axis=1))
+            if not len(same):
+                return "it compares with the models before unlearning, and those of original/ have other forget sets"
+            number = taken[forget.tobytes()] = taken.get(forget.tobytes(), -1) + 1
+            places.append(same[number % len(same)])
+        return phi[places]
+
+    def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """As `Case.signal`, with `before` of these models."""
+        return self.before()[models][:, rows] if name == "before" else super().signal(name, files, models, rows)
+
     def same_samples(self, name: str) -> bool:
         """Whether the samples of a population are those of the target, as far as numbers and labels tell."""
         return np.array_equal(self.others[name].data.y, self.data.y)
@@ -92,15 +115,19 @@ def references(case: ExternalCase, rows: np.ndarray) -> dict[str, Reference]:
     for form, (name, mask) in KNOWLEDGE.items():
         if name not in case.others:
             continue
-        population = case.others[name]
-        member, nonmember = getattr(population.membership, mask), population.membership.heldout
-        columns = np.flatnonzero((member | nonmember).any(0))
-        if case.same_samples(name) and (member.any(0) & nonmember.any(0))[rows].all():
-            columns = rows
-        by_form[form] = Reference(
-            population.unlearned[:, columns], population.labels[..., columns], member[:, columns], nonmember[:, columns]
-        )
+        by_form[form], _ = _reference(case, name, mask, rows)
     return by_form
+
+
+def _reference(case: ExternalCase, name: str, mask: str, rows: np.ndarray) -> tuple[Reference, np.ndarray]:
+    """A population of shadow models, and the samples that are its columns."""
+    population = case.others[name]
+    member, nonmember = getattr(population.membership, mask), population.membership.heldout
+    columns = np.flatnonzero((member | nonmember).any(0))
+    if case.same_samples(name) and (member.any(0) & nonmember.any(0))[rows].all():
+        columns = rows
+    sides = member[:, columns], nonmember[:, columns]
+    return Reference(population.unlearned[:, columns], population.labels[..., columns], *sides), columns
 
 
 def scored(
@@ -112,8 +139,16 @@ def scored(
     classes = case.unlearned.shape[2]
     # An attack that uses no reference needs no shadow models.
     nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+    signals = [signal for signal in needs(getattr(module, "NEEDS", None)) if signal != "before"]
+    if scoring.forms_of(module) == (BOTH,) and not signals:
+        before = case.before()
+        if isinstance(before, str):
+            case.missing[f"{name}/{BOTH}"] = before
+        else:
+            yield scoring.columns(case, name, BOTH, module, settings, _of_both(case, rows) or nobody, seed)
+        return
     for form, (population, _) in KNOWLEDGE.items():
-        if signals := needs(getattr(module, "NEEDS", None)):
+        if signals:
             words = " and ".join(signals).replace("_", " ")
             case.missing[f"{name}/{form}"] = f"it needs {words}, which logits do not tell"
             continue
@@ -127,3 +162,12 @@ def scored(
                 raise
             nothing = f"it learns from shadow models, and there is no {population}/"
             case.missing[f"{name}/{form}"] = str(error.__cause__) if form in by_form else nothing
+
+
+def _of_both(case: ExternalCase, rows: np.ndarray) -> Reference | None:
+    """Shadow models after unlearning with φ before it; None where one of the two is not there."""
+    shadow, trained = case.others.get("shadow"), case.others.get("shadow_original")
+    if shadow is None or shadow.unlike("shadow_original", trained, "shadow"):
+        return None
+    reference, columns = _reference(case, "shadow", "forget", rows)
+    return replace(reference, before=trained.answers(trained.unlearned_files).phi(trained.labels)[:, columns])

@@ -12,7 +12,12 @@ import numpy as np
 #: of its paraphrases), float64 [models, samples, views], NaN where a sample has fewer.
 #: ``reference_logp``: log p of the label under the adversary's models that never saw a sample, before unlearning, their
 #: mean without the model itself, float64 [models, samples], NaN where all of them saw it.
-SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_logp")
+#: ``before``: φ of the same models before unlearning, float64 [models, samples]. An attack that reads it is asked in
+#: the form `BOTH` alone: what it finds of retrained models, too, is what the models before unlearning tell.
+SIGNALS = ("squared_norms", "tokens", "compressed", "neighbours", "reference_logp", "before")
+
+#: The form of attacks that compare each model with what it was before unlearning.
+BOTH = "both"
 
 #: Places in the last axis of tokens: log p; mean and standard deviation of log p under the model; rank from 0.
 LOGP, MEAN, SPREAD, RANK = range(4)
@@ -41,3 +46,4 @@ class Reference:
     compressed: np.ndarray | None = None
     neighbours: np.ndarray | None = None
     reference_logp: np.ndarray | None = None
+    before: np.ndarray | None = None

@@ -7,22 +7,25 @@ from types import ModuleType
 import numpy as np
 
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import Reference, needs
+from unlearning_audit.adversary.reference import BOTH, Reference, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
 
 def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the columns of `tables.write_scores` for one attack, once for each form (trained, unlearned).
+    """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
 
     Raises PluginError if the attack fails, or returns a value that is not finite for a row it was asked about.
     """
     membership, target = case.membership, case.target
     shadow = membership[~target]
-    for form, files, member in (
-        ("trained", case.originals, shadow.train),
-        ("unlearned", case.unlearned_files, shadow.forget),
-    ):
+    forms = {
+        "trained": (case.originals, shadow.train),
+        "unlearned": (case.unlearned_files, shadow.forget),
+        BOTH: (case.unlearned_files, shadow.forget),
+    }
+    for form in forms_of(module):
+        files, member = forms[form]
         rows = np.flatnonzero((member | shadow.heldout).any(0))
         signal = readings(case, module, files, ~target, rows)
         usable = mask_of(signal)
@@ -85,6 +88,11 @@ def _model_by_model(
         role = np.where(membership.forget[at], "forget", "heldout")
         tables.append(_columns(name, form, *at, role, value[0], decision[0]))
     return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+
+
+def forms_of(module: ModuleType) -> tuple[str, ...]:
+    """The forms in which an attack is asked of shadow models."""
+    return (BOTH,) if "before" in needs(getattr(module, "NEEDS", None)) else ("trained", "unlearned")
 
 
 def readings(
@@ -180,8 +188,8 @@ def answered(
     return _columns(name, form, *at, role, score, decision)
 
 
-#: What attacks learn from: shadow models as trained or as unlearned, or rows of the model itself.
-FORMS = ("trained", "unlearned", "own", "seen")
+#: What attacks learn from: shadow models as trained, as unlearned, or as both, or rows of the model itself.
+FORMS = ("trained", "unlearned", BOTH, "own", "seen")
 
 
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:

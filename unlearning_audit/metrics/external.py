@@ -12,6 +12,7 @@ from unlearning_audit.metrics import (
     _contents,
     _game,
     _klom,
+    _update,
     accuracy,
     blind,
     competition,
@@ -116,6 +117,7 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
         phi = case.answers(case.unlearned_files).phi(case.labels)
         scores = case.scores if case.scores_file else {}
         apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
+        parts |= _update.contributions(case, member)
     parts |= apart if fair(case) else _by_models(apart)
     if not _apart(case):
         retrain, control = (case.others.get(name) for name in ("retrain", "retrain_control"))
@@ -239,6 +241,8 @@ def _attacks(case: ExternalCase, options: Options) -> list[Row]:
     sets, empty = swap.adversaries(case) if scores else ({}, [])
     if why:
         sets, empty = {}, [_nothing("q", why, attack="adaptive")]
+    sides = member.heldout.any(axis=1).all() and member.forget.any(axis=1).all()
+    empty += _update.rows(case, member) if sides else []
     if not scores:
         return missing + empty
     try:

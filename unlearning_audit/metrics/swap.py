@@ -10,7 +10,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _crossfit, _direction, _game, row
+from unlearning_audit.metrics import _crossfit, _direction, _game, _update, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import crossed, separation, tail
@@ -132,6 +132,7 @@ QUANTITIES = (
         "that one in a hundred: what an average does not show.",
     ),
     Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
+    *_update.QUANTITIES,
 )  # fmt: skip
 
 
@@ -140,8 +141,9 @@ class Options(Settings):
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`read` on what the target models of a case were asked to forget."""
-    return read(case, case.membership[case.target], rng)
+    """`read` on what the target models of a case were asked to forget, and what attacks with both models tell."""
+    target = case.membership[case.target]
+    return read(case, target, rng) + _update.rows(case, target)
 
 
 def read(case: Case, target: Membership, rng: np.random.Generator) -> list[Row]:
@@ -202,7 +204,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     looks familiar, below 0 where it looks less familiar than what was never seen."""
     target = case.membership[case.target]
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return advantages(case.scores, phi, target)
+    return advantages(case.scores, phi, target) | _update.contributions(case, target)
 
 
 def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership):

@@ -25,7 +25,7 @@ DRAWN_FROM = ("data", "splits", "originals", "unlearned", "scores", "metrics")
 #: Names in the fields of rows that the library's metrics give.
 NAMED = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
 
-FORMS = ("trained", "unlearned", "own", "seen")
+FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 
 def scenario(scenario: Scenario) -> None:

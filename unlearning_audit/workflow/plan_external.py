@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, Plugin
@@ -16,11 +17,17 @@ class External(Judged):
         """Populations of models that came from elsewhere, then scores and metrics of every method."""
         scenario = self.scenario
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
-        judged = {}
-        for method in methods:
-            populations = self.protocol.populations(options, method, methods)
-            nodes = {part: self._import(method, *source, options) for part, source in populations.items()}
-            judged[method] = self._score_external(method, nodes, options.design)
+        nodes = {
+            method: {
+                part: self._import(method, *source, options)
+                for part, source in self.protocol.populations(options, method, methods).items()
+            }
+            for method in methods
+        }
+        original = next((parts["original"] for parts in nodes.values() if "original" in parts), None)
+        judged = {
+            method: self._score_external(method, parts, original, options.design) for method, parts in nodes.items()
+        }
         self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Settings) -> Node:
@@ -39,15 +46,19 @@ class External(Judged):
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip
 
-    def _score_external(self, method: str, nodes: dict[str, Node], design: str) -> Node:
+    def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
+        """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
         scenario, study = self.scenario, self.study
         label = f"{scenario.protocol.name}-{method}"
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
-        parts = [part for part in ("target", "shadow", "shadow_original") if part in nodes]
+        asked = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
+        sources = [registry.source_file("attacks", a.name, a.file) for a in scenario.attacks.values()]
+        if before and any("before" in needs(registry.constant(path, "NEEDS")) for path in sources):
+            asked["original"] = before
         attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
         scores = [self.plan.add(
-            "attack", label, {"attacks": attacks, "populations": parts, "seed": study.seed},
-            {"populations": [nodes[part] for part in parts]}, roles, ("scores.parquet",),
+            "attack", label, {"attacks": attacks, "populations": list(asked), "seed": study.seed},
+            {"populations": list(asked.values())}, roles, ("scores.parquet",),
             tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
             place=self._own_files("attacks"),
         )] if attacks else []  # fmt: skip

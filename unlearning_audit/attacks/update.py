@@ -1,0 +1,28 @@
+"""Update: what unlearning changed, by both models, before and after (Chen et al. 2021; Salem et al. 2020).
+
+The model before unlearning knows what is to be forgotten, so the difference tells forgotten samples even where the
+model after it was retrained: how much of this is the method's is seen beside retrained models, before and after.
+"""
+
+from unlearning_audit.adversary import signals, thresholds
+from unlearning_audit.plugins.settings import Settings
+
+NEEDS = "before"
+
+
+class Options(Settings):
+    """``per_class``: one threshold for each class; false: one for all."""
+
+    per_class: bool = True
+
+
+def score(logits, y, reference, options, rng, before):
+    """Score: φ before − φ after, by how much unlearning lowered the confidence in the label; what makes a sample hard
+    for every model cancels. Decision: at or above the threshold of the class, learned on the reference; without
+    shadow models above 0. ``before`` float64 [models, samples] of the audited models, as in `SIGNALS`."""
+    value = before - signals.per_model(signals.phi, logits, y)
+    if reference.before is None:
+        return value, value > 0
+    fall = reference.before - signals.per_model(signals.phi, reference.logits, reference.y)
+    examples = signals.known_values(fall, reference, classes=logits.shape[-1])
+    return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)

@@ -1,0 +1,70 @@
+"""What attacks tell that have both models, before unlearning and after: each is held against retrained models."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _game, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.stats import crossed, separation
+
+QUANTITIES = (
+    Quantity(
+        "update_auc", "AUC of both models",
+        reading="Area under the ROC curve of forgotten against held-out samples by how both models, before unlearning "
+        "and after, differ. The models before know the forgotten samples, so retraining is not at chance either: "
+        "compare with its row. Below it less was forgotten, above it the method gives away what was.",
+    ),
+)  # fmt: skip
+
+#: Doing nothing changes nothing and reads .5; what retraining reads only retrained models tell, whatever the draw.
+STANDARD = Standard(np.nan, -1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
+
+NOTE = "retrained models are not at chance: compare with them"
+
+
+def rows(case: Case, target: Membership) -> list[Row]:
+    """``update_auc`` of every attack in the form both; of one whose scores are NaN for some sample, none."""
+    if not case.updates:
+        return []
+    rules, (names, parts) = _rules(target), _parts(case, target)
+    if not parts:
+        return []
+    reading = crossed.read(crossed.combine(parts, split=rules.split), share=_game.share(rules), unit=rules.block)
+    return [
+        row(
+            attack=name, metric="update_auc",
+            estimate=replace(estimate, note="; ".join(filter(None, (estimate.note, NOTE)))),
+        )
+        for name, estimate in zip(names, crossed.estimates(reading, n=len(rules.columns)), strict=True)
+    ]  # fmt: skip
+
+
+def contributions(case: Case, target: Membership) -> dict[str, Contribution]:
+    """The same of each target model, for verdicts; empty where no attack was asked."""
+    names, parts = _parts(case, target) if case.updates else ([], [])
+    if not names:
+        return {}
+    numbers = {name: np.stack([getattr(part, name) for part in parts]) for name in crossed.PerModel.__annotations__}
+    places = {"unit": target.block, "split": target.split, "index": _rules(target).columns}
+    return {"update_auc": Contribution(tuple(names), **numbers, **places, standard=STANDARD)}
+
+
+def _parts(case: Case, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
+    rules, sides = _rules(target), target.forget | target.heldout
+    scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
+    parts = [
+        separation.auc(score=score[:, rules.columns], positive=rules.forget, negative=rules.heldout)
+        for score in scores.values()
+    ]
+    return [f"{name}/both" for name in scores], parts
+
+
+def _rules(target: Membership) -> _game.Game:
+    return _game.game(
+        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
+    )
