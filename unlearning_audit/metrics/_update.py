@@ -9,17 +9,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _game, row
-from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import crossed, separation
-
-QUANTITIES = (
-    Quantity(
-        "update_auc", "AUC of both models",
-        reading="Area under the ROC curve of forgotten against held-out samples by how both models, before unlearning "
-        "and after, differ. The models before know the forgotten samples, so retraining is not at chance either: "
-        "compare with its row. Below it less was forgotten, above it the method gives away what was.",
-    ),
-)  # fmt: skip
 
 #: Doing nothing changes nothing and reads .5; what retraining reads only retrained models tell, whatever the draw.
 STANDARD = Standard(np.nan, -1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)

@@ -132,7 +132,12 @@ QUANTITIES = (
         "that one in a hundred: what an average does not show.",
     ),
     Quantity("lower_bound", "guaranteed Q", reading="Least Q that the privacy budget of training guarantees."),
-    *_update.QUANTITIES,
+    Quantity(
+        "update_auc", "AUC of both models",
+        reading="Area under the ROC curve of forgotten against held-out samples by how both models, before unlearning "
+        "and after, differ. The models before know the forgotten samples, so retraining is not at chance either: "
+        "compare with its row. Below it less was forgotten, above it the method gives away what was.",
+    ),
 )  # fmt: skip
 
 
