@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from unlearning_audit import ROOT
-from unlearning_audit.command import caches, compare, completion, gpu, read, starts, tiny, tracebacks
+from unlearning_audit.command import caches, card, compare, completion, gpu, read, starts, tiny, tracebacks
 from unlearning_audit.plugins import registry
 
 #: Command → (what it does, examples).
@@ -30,6 +30,10 @@ COMMANDS = {
     "why": (
         "say why something failed, with the calls that led there; or what an edit makes anew, and through which field",
         "audit why mine.yaml\naudit why mine.yaml --since HEAD~3",
+    ),
+    "card": (
+        "run a battery of scenarios for one method, and write a page of one screen",
+        "audit card my_method.py\naudit card repo/unlearn.py --set function=forget",
     ),
     "read": (
         "audit result files of other tools: find out what they are, write a study, make its report",
@@ -83,6 +87,8 @@ def _parser() -> argparse.ArgumentParser:
             read.add_arguments(one)
         elif name == "compare":
             compare.add_arguments(one)
+        elif name == "card":
+            card.add_arguments(one)
         elif name in ("new", "try"):
             one.add_argument("file")
         elif name != "gpu":
@@ -145,6 +151,13 @@ def _run(asked: argparse.Namespace, more: list[str]) -> int:
 def _read(asked: argparse.Namespace, more: list[str]) -> int:
     file = read.written(asked)
     return 0 if asked.only_write else _snakemake(file, more)
+
+
+def _card(asked: argparse.Namespace, more: list[str]) -> int:
+    fields: dict = {}
+    for text in asked.fields:
+        _set(fields, text)
+    return card.run(asked, fields, lambda study: _snakemake(study, more))
 
 
 def _forecast(asked: argparse.Namespace, more: list[str]) -> int:

@@ -1,0 +1,99 @@
+"""A card: one command takes a method's file to a page of one screen."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from unlearning_audit.command import card as command
+from unlearning_audit.command import starts
+from unlearning_audit.display.page import card
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BATTERY = {
+    "study": "card",
+    "batch": 2,
+    "bootstrap": 100,
+    "defaults": {
+        "data": {"name": "digits", "test_size": 100, "size": 240, "label_noise": 0.2},
+        "model": {"name": "mlp", "hidden": [16]},
+        "recipe": {"epochs": 8, "lr": 0.05, "momentum": 0.9, "batch_size": 32},
+        "protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "models_per_split": 1},
+        "methods": {"none": {}, "retrain": {}},
+        "attacks": {"confidence": {}, "random": {}},
+        "controls": False,
+    },
+    "scenarios": {
+        "random_labels": {
+            "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}},
+            "metrics": {"relearn": {}},
+        },
+        "few_samples": {"protocol": {"name": "swap", "alpha": 0.1, "pairs": 2, "models_per_split": 1}},
+    },
+    "tables": {
+        "relearning": {"title": "Again", "metric": ["relearn_area"], "scenarios": ["random_labels"]},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder in which the command was run on a method with a space, and what it printed."""
+    folder = tmp_path_factory.mktemp("card")
+    text = starts.METHOD.format(title="Mine <b>", name="mine", file="mine.py")
+    space = 'TUNE = {"lr": {"low": 0.01, "high": 0.2, "log": True}}\n\n\nclass Options'
+    (folder / "mine.py").write_text(text.replace("class Options", space, 1))
+    (folder / "battery.yaml").write_text(yaml.safe_dump(BATTERY, sort_keys=False))
+    arguments = ["card", "mine.py", "--study", "battery.yaml", "--set", "epochs=2", "--cores", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "unlearning_audit.command", *arguments], cwd=folder, check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "UNLEARNING_DEVICE": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return folder, done.stdout
+
+
+def test_the_battery_holds_the_method_in_every_scenario_and_tunes_it_in_the_first(made):
+    study = yaml.safe_load((made[0] / "card_mine.yaml").read_text())
+    assert study["defaults"]["methods"]["mine"] == {"file": "mine.py", "epochs": 2}
+    assert study["scenarios"]["random_labels"]["methods"]["mine"]["tune"] == {"trials": command.TRIALS}
+
+
+def test_the_card_says_what_the_tables_say(made):
+    folder, printed = made
+    results = folder / "results/card_mine"
+    read = card.read(results, "mine", "mine.py", "audit card mine.py")
+    with (results / "tables/verdicts.csv").open(newline="") as file:
+        verdicts = [row for row in csv.DictReader(file) if row["method"] == "mine"]
+    assert [row[0] for row in read.rows] == ["random labels", "few samples"]
+    words = {"distinguishable": "distinguishable", "inconclusive": "inconclusive", "nothing_to_find": "nothing to find"}
+    for row, verdict in zip(read.rows, verdicts, strict=True):
+        assert row[1].endswith(words.get(verdict["verdict"], verdict["verdict"].replace("_", " ")))
+    assert any(remark.startswith("Of 9 settings, ") for remark in read.remarks)
+    assert any(remark.startswith("When a half of what was forgotten is learned once more") for remark in read.remarks)
+    assert "Made by: audit card mine.py --set epochs=2 --study battery.yaml" in " ".join(printed.split())
+    assert len(card.text(read).splitlines()) <= 20
+    page = (results / "card.html").read_text()
+    assert all(row[1] in page for row in read.rows)
+
+
+def test_a_name_with_markup_stays_text(made):
+    read = card.read(made[0] / "results/card_mine", "mine", "<script>alert(1)</script>.py", "audit")
+    assert "<script>" not in card.render(read)
+
+
+def test_what_is_no_method_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("judge.py").write_text(starts.ATTACK.format(title="Mine", name="judge", file="judge.py"))
+    with pytest.raises(ValueError, match=r"^judge\.py: this is no method; audit card takes a file"):
+        command.written("judge.py", {}, str(ROOT / "studies/card.yaml"))
+
+
+def test_a_study_that_says_nothing_of_the_method_is_named(made):
+    with pytest.raises(ValueError, match="it says nothing of another"):
+        card.read(made[0] / "results/card_mine", "another", "another.py", "audit card another.py")

@@ -1,0 +1,83 @@
+"""``audit card``: a battery of scenarios for one method, and what it found in one screen."""
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from unlearning_audit import ROOT
+from unlearning_audit.artifacts.files import ArtifactError, replacing
+from unlearning_audit.command import starts
+
+#: Settings that are tried of a method whose file says what may be tuned.
+TRIALS = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The method's file, fields beside it, and the battery."""
+    parser.add_argument("file", help="a method of yours, as audit new my_method.py writes one")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
+                        help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
+    parser.add_argument("--study", default=str(ROOT / "studies/card.yaml"), help="another battery than the shipped one")
+
+
+def run(asked: argparse.Namespace, fields: dict, snakemake: Callable[[str], int]) -> int:
+    """Write the study, run it, print the card and write its page. ``fields``: those of ``--set``; ``snakemake`` runs a
+    study's file. Raises ValueError for a file that is no method."""
+    import shlex
+
+    from unlearning_audit.display.page import card
+
+    study, method = written(asked.file, fields, asked.study)
+    if snakemake(f"{study}.yaml"):
+        return 1
+    more = [word for text in asked.fields for word in ("--set", text)]
+    shipped = asked.study == str(ROOT / "studies/card.yaml")
+    battery = [] if shipped else ["--study", asked.study]
+    command = shlex.join(["audit", "card", asked.file, *more, *battery])
+    page = Path("results", study, "card.html")
+    try:
+        made = card.read(page.parent, method, asked.file, command)
+        with replacing(page) as part:
+            part.write_text(card.render(made), encoding="utf-8")
+    except ArtifactError as error:
+        raise ValueError(str(error)) from None
+    print(f"\n{card.text(made)}\nCard: {page}")
+    return 0
+
+
+def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
+    """Write the battery with the method in every scenario beside the working directory's other studies; the names of
+    the study and of the method. Raises ValueError for a file that is no method, or a battery that is no study."""
+    import json
+
+    import yaml
+
+    from unlearning_audit.plugins import registry
+    from unlearning_audit.study import reading
+    from unlearning_audit.workflow import trial
+
+    if trial.kind(file, fields.get("function", "")) != "methods":
+        raise ValueError(f"{file}: this is no method; audit card takes a file with a function unlearn")
+    name = starts.named(Path(file).stem)
+    name = f"my_{name}" if name in registry.names("methods") else name
+    study, _ = reading.load([battery])
+    study["study"] = f"card_{name}"
+    entry = {"file": file if os.path.isabs(file) else os.path.relpath(file), **fields}
+    study["defaults"]["methods"][name] = entry
+    for i, scenario in enumerate(study["scenarios"].values()):
+        if isinstance(scenario.get("methods"), dict):
+            scenario["methods"][name] = dict(entry)
+        if not i and not fields.get("tune") and "TUNE" in registry.defined(Path(file)):
+            scenario.setdefault("methods", dict(study["defaults"]["methods"]))[name] = {
+                **entry,
+                "tune": {"trials": TRIALS},
+            }
+    path = Path(f"{study['study']}.yaml")
+    try:
+        with replacing(path) as part:
+            # Through JSON, which knows no anchors: what scenarios share is written out.
+            part.write_text(yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False), encoding="utf-8")
+    except ArtifactError as error:
+        raise ValueError(str(error)) from None
+    return study["study"], name
