@@ -36,7 +36,7 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     case = ExternalCase("", [], [], ["own"], scores and "scores")
     case.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 1))), membership=member, unlearned=logits,
-        scores=scores or {}, others=others or {}, failed_attacks={}, selection=None,
+        scores=scores or {}, updates={}, others=others or {}, failed_attacks={}, selection=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
     return case

@@ -1,5 +1,6 @@
 """A user's own model is built, trained on one batch and asked before anything is made; a fault is one sentence."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,29 @@ def test_arguments_in_another_order_are_told_by_reading_the_file(arguments):
     wanted = r"build must take \(options, shape, classes\) in this order"
     with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {wanted}, found \({arguments}\)"):
         tried(arguments=arguments)
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        ("nn.functional.dropout(self.last(x), 0.5)", "when it is asked twice, by "),
+        ("self.last(x) + torch.randn(1)", "when it is asked twice, by "),
+        ("nn.Dropout(0.5).train()(self.last(x))", "when it is asked twice, by "),
+        (
+            "nn.functional.batch_norm(self.last(x), None, None, training=True)",
+            "when other samples are in the batch, by ",
+        ),
+        ("nn.BatchNorm1d(10).train()(self.last(x))", "when other samples are in the batch, by "),
+    ],
+)
+def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(answer, cause):
+    with pytest.raises(ValueError, match=re.escape(f"mine.py: the model answers the same samples differently {cause}")):
+        tried(answer=answer.replace("torch.", "__import__('torch').", 1) if "randn" in answer else answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["nn.functional.dropout(self.last(x), 0.5, self.training)", "nn.Dropout(0.5).train(self.training)(self.last(x))"],
+)
+def test_dropout_that_ends_with_training_changes_no_answer(answer):
+    assert tried(answer=answer) == ["mine.py"]

@@ -41,7 +41,8 @@ def check_built(model: object, file: str) -> None:
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
-    """Check that a user's model answers two samples. Raises PluginError that says what it must answer."""
+    """Check that a user's model answers two samples, and always the same. Raises PluginError that says what it must
+    answer, or when its answers change."""
     rows = min(2, len(bank.x))
     x = bank.scaled(bank.x[:rows])
     kind = str(x.dtype).removeprefix("torch.")
@@ -53,6 +54,33 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
         raise PluginError(f"{readable(file)}: {requirement}; it answered {type_of(answer)}")
+    _check_steady(bank, answer, file)
+
+
+#: Samples among which two are asked about once more, and by how much answers may differ by rounding alone, in units of
+#: the largest answer.
+AMONG, ROUNDING = 8, 1e-4
+
+
+def _check_steady(bank: Bank, answer: torch.Tensor, file: str) -> None:
+    """Check that a model answers the first samples as it answered before, ``answer``, also among others."""
+    with guard(file), torch.no_grad():
+        again, among = (
+            forward_one(bank.model.eval(), *bank.state(0), bank.scaled(bank.x[:rows]))[: len(answer)]
+            for rows in (len(answer), AMONG)
+        )
+    rounding = max(ROUNDING, 8 * torch.finfo(answer.dtype).eps) * max(1.0, float(answer.abs().max()))
+    for other, when, cause in (
+        (again, "it is asked twice", "dropout, or other noise,"),
+        (among, "other samples are in the batch", "normalisation by the batch"),
+    ):
+        apart = float((other - answer).abs().max())
+        if apart > rounding:
+            raise PluginError(
+                f"{readable(file)}: the model answers the same samples differently when {when}, by {apart:.2g} in a "
+                f"logit: {cause} that goes on after model.eval(); let each such layer follow self.training, or take it "
+                "out"
+            )
 
 
 def check_models(bank: Bank, before: dict[str, tuple], returned: object, file: str) -> None:
