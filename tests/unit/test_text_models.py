@@ -194,6 +194,17 @@ def test_readings_of_tokens_by_hand():
             np.testing.assert_allclose(found[1, place, number], expected, rtol=1e-5, atol=1e-6)
 
 
+def test_of_tokens_that_are_as_likely_the_first_is_the_guess():
+    """As `argmax` of open-unlearning's exact memorisation has it; else a model that says nothing knew every text."""
+    x = torch.tensor([[3, 0, 2, 1]])
+    found = tokens.of(torch.zeros(1, 3, 4), x)[0, :, 3]
+    assert found.tolist() == [0, 2, 1]
+    guesses = torch.tensor([[[1.0, 1, 0, 0], [0, 1, 1, 1], [2, 0, 1, 1]]])
+    ranks = tokens.of(guesses, x)[0, :, 3]
+    assert ranks.tolist() == [0, 1, 3]
+    assert ((ranks == 0) == (guesses[0].argmax(-1) == x[0, 1:])).all()
+
+
 def test_a_sample_reads_the_same_beside_any_other():
     made = bank(dtype=torch.float32)
     whole = tokens.readings(made, np.arange(30))

@@ -15,7 +15,7 @@ def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
     after the last; ``most`` is what a sample of the bank has at most.
 
     The four are log p of the token; mean and standard deviation of log p under the model's own prediction; and the
-    token's rank in it, 0 for the likeliest. Raises ValueError for models that do not
+    token's rank in it, 0 for the likeliest (of several, the first). Raises ValueError for models that do not
     predict tokens.
     """
     if "tokens" not in bank.readings:
@@ -49,6 +49,8 @@ def of(vocabulary: Tensor, x: Tensor) -> Tensor:
     mean = (p * logp).sum(-1)
     # From deviations, which cannot cancel to a negative variance.
     spread = (p * (logp - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
-    rank = (logp > observed).sum(-1).to(logp.dtype)
+    # Of tokens that are as likely, the first in the vocabulary is the guess, as argmax has it.
+    earlier = torch.arange(logp.shape[-1], device=logp.device) < ids
+    rank = ((logp > observed) | ((logp == observed) & earlier)).sum(-1).to(logp.dtype)
     four = torch.stack([observed[..., 0], mean, spread, rank], -1)
     return four.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()
