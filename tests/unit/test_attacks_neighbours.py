@@ -1,0 +1,54 @@
+"""The attack on neighbouring classes: what the label's confidence does not tell, in closed form."""
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from unlearning_audit import stats
+from unlearning_audit.adversary.reference import Reference
+from unlearning_audit.attacks import confidence, neighbour_classes
+
+MODELS, SAMPLES, CLASSES = 8, 400, 4
+
+
+def game(rng, shift):
+    """Logits whose φ is the same for members and others, while the nearest class of each is likelier by ``shift``
+    spreads for what a model saw; which class is nearest depends on the label."""
+    y = rng.integers(CLASSES, size=SAMPLES)
+    member = rng.random((MODELS, SAMPLES)) < 0.5
+    others = np.zeros((MODELS, SAMPLES, CLASSES))
+    nearest = (y + 1 + y % 2) % CLASSES
+    lead = rng.standard_normal((MODELS, SAMPLES)) + shift * member
+    np.put_along_axis(others, np.broadcast_to(nearest[:, None], (MODELS, SAMPLES, 1)), lead[..., None], axis=-1)
+    at = np.broadcast_to(y[:, None], (MODELS, SAMPLES, 1))
+    np.put_along_axis(others, at, -np.inf, axis=-1)
+    rest = np.logaddexp.reduce(others, axis=-1)
+    phi = rng.standard_normal((MODELS, SAMPLES))
+    np.put_along_axis(others, at, (phi + rest)[..., None], axis=-1)
+    return others.astype(np.float32), y, member
+
+
+def area(attack, logits, y, member):
+    """Of four models, the others being the adversary's."""
+    half = MODELS // 2
+    reference = Reference(logits[half:], y, member[half:], ~member[half:])
+    score, _ = attack.score(logits[:half], y, reference, attack.Options(), np.random.default_rng(0))
+    return stats.auc(score=score.ravel(), positive=member[:half].ravel()).value
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 2.0])
+def test_it_finds_what_two_gaussians_allow_and_the_confidence_nothing(shift):
+    """The logit of the nearest class is N(shift, 1) of members and N(0, 1) of others: the area is Φ(shift/√2)."""
+    logits, y, member = game(np.random.default_rng(3), shift)
+    assert area(neighbour_classes, logits, y, member) == pytest.approx(
+        scipy_stats.norm.cdf(shift / np.sqrt(2)), abs=0.04
+    )
+    assert area(confidence, logits, y, member) == pytest.approx(0.5, abs=0.04)
+
+
+def test_features_are_what_is_left_beside_the_label():
+    logits, y = np.log([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]]), np.array([0, 1])
+    np.testing.assert_allclose(
+        neighbour_classes.features(logits, y),
+        [[0.0, 0.0, np.log(0.6), np.log(0.4)], [np.log(1.5), np.log(0.25), 0.0, np.log(0.75)]],
+        atol=1e-12,
+    )

@@ -1,0 +1,48 @@
+"""Neighbour classes: how a model divides among the other classes what it does not give to the label.
+
+Where a whole class is forgotten, its samples go to the classes that look most like it, and the model's confidence in
+the label alone does not show whether it still knows them apart (Ebrahimpour-Boroojeny et al. 2026).
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit.adversary import logistic, signals
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """``ridge``: the penalty on the slopes for standardised features, 1/C of scikit-learn."""
+
+    ridge: float = Field(1.0, ge=0)
+
+
+def score(logits, y, reference, options, rng):
+    """Score: the log-odds of membership at equal priors, by a logistic regression for each class on `features`;
+    decision: above 0. A class of which the reference lacks a side is judged by φ alone, as all classes together are.
+    Raises ValueError as ``signals.statistics``."""
+    rows = signals.statistics(features, reference, classes=logits.shape[-1])
+    of_all = logistic.fit(rows.value[:, :1], rows.member, ridge=options.ridge)
+    of_class = {}
+    for label in np.unique(rows.label):
+        at = rows.label == label
+        if rows.member[at].any() and not rows.member[at].all():
+            of_class[label] = logistic.fit(rows.value[at], rows.member[at], ridge=options.ridge)
+
+    def log_odds(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x = features(logits, y)
+        value = of_all.log_odds(x[:, :1])
+        for label, model in of_class.items():
+            value[y == label] = model.log_odds(x[y == label])
+        return value
+
+    value = signals.per_model(log_odds, logits, y)
+    return value, value > 0
+
+
+def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """φ of the label, then of every class c the log of p_c/(1 − p_y), 0 at the label itself: float64 [rows, 1 +
+    classes]."""
+    share = signals.log_probabilities(logits) - signals.of_label(signals.log_complements(logits), y)[:, None]
+    np.put_along_axis(share, y[:, None], 0.0, axis=1)
+    return np.column_stack([signals.phi(logits, y), share])
