@@ -173,10 +173,14 @@ def test_the_headline_starts_with_the_verdicts(found, tmp_path):
     order = {"title": "Study s", "cases": cases, "comparisons": [entry]}
     text = headline.text(Numbers([q(one, 0.9) for one in cases], cases), order)
     blocks = text.split("\n\n")
-    assert blocks[1].startswith("Verdicts, at an error rate of 5 %")
+    assert blocks[1].startswith("Verdicts, at an error rate of 5 % in each scenario. ")
     assert blocks[2].splitlines()[0].split() == ["s", "verdict", "closed", "distance", "by", "gap"]
     assert blocks[2].splitlines()[2].split()[:3] == ["x", "distinguishable", "50"]
     assert max(map(len, text.splitlines())) <= 100
+    entry["family"] = "study"
+    text = headline.text(Numbers([q(one, 0.9) for one in cases], cases), order)
+    assert text.split("\n\n")[1].startswith("Verdicts, at an error rate of 5 % in the whole study. ")
+    assert "metrics of the whole study" in verdicts.verdicts(decisions.read([entry]), "s").reading
 
 
 def test_files_are_read_as_they_were_written_and_damage_is_named(found, tmp_path):

@@ -90,7 +90,7 @@ def test_a_click_on_a_head_sorts_best_first_and_stands_in_the_address(visit):
     expect(page, "#squares tbody th", lambda names: sorted(names) == sorted(expected) and names[:2] == expected[:2])
     assert methods(page)[-4:] == expected[-4:]
     assert page.locator("#squares thead th", has_text="plain").get_attribute("aria-sort") == "ascending"
-    assert "sort=plain" in page.url
+    page.wait_for_url(lambda url: "sort=plain" in url)
     again = visit("#" + page.url.split("#")[1])
     expect(again, "#squares tbody th", lambda names: names == methods(page) != before)
 
@@ -107,7 +107,7 @@ def test_filters_leave_what_was_asked_for(visit):
     page.locator("summary", has_text="Columns").click()
     page.locator("[name=scenario][value=plain]").uncheck()
     assert columns(page) == ["budget"]
-    assert "hide=plain" in page.url
+    page.wait_for_url(lambda url: "hide=plain" in url)
 
 
 def test_an_address_restores_the_whole_view(visit):
@@ -138,14 +138,14 @@ def test_a_square_opens_with_its_sentence_drawings_and_files(visit, tmp_path):
     assert "distinguishable from retraining: advantage (kde, trained) 0.20 [0.18, 0.22]" in text
     assert "snakemake --cores 1 --force results/metrics/plain/metrics.csv" in text
     assert page.locator("#behind svg").count() == 2  # shares, ROC; there are no logits
-    assert "open=scrub" in page.url
+    page.wait_for_url(lambda url: "open=scrub" in url)
     with page.expect_download() as waiting:
         page.get_by_role("button", name="csv of these distances").click()
     waiting.value.save_as(tmp_path / "rows.csv")
     rows = list(csv.DictReader((tmp_path / "rows.csv").open()))
     assert [row["metric"] for row in rows] == ["advantage", "accuracy_retain", "accuracy_test"]
     page.keyboard.press("Escape")
-    assert "open=" not in page.url
+    page.wait_for_url(lambda url: "open=" not in url)
 
 
 def test_the_value_at_the_pointer_is_shown(visit):

@@ -33,13 +33,15 @@ ROLES = {
 @dataclass
 class Decisions:
     """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
-    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs."""
+    ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
+    within what a false verdict has 5 % in all, "scenario" or "study"."""
 
     verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
     distances: dict[Place, list[dict]] = field(default_factory=dict)
     ranks: dict[Place, list[dict]] = field(default_factory=dict)
     resolution: dict[Place, list[dict]] = field(default_factory=dict)
     spent: dict[tuple[Place, str], float] = field(default_factory=dict)
+    family: str = "scenario"
 
     def verdict(self, where: Place, method: str) -> dict | None:
         """The line of verdicts.csv on a method, or None."""
@@ -70,8 +72,8 @@ class Decisions:
 
 
 def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
-    """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, and of each method
-    the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
+    """Read the comparisons of ``order`` (scenario, setting, methods, the paths of the four tables, the family of tests,
+    and of each method the specs of the jobs that made its models); ``ledger`` as `cost.read` gives it."""
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
     for comparison in order:
@@ -80,6 +82,7 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
         decisions.verdicts[where] = {method: rows[method] for method in comparison["methods"]}
         decisions.distances[where] = files.read(comparison["distances"], files.DISTANCES)
         decisions.ranks[where] = files.read(comparison["ranks"], files.RANKS)
+        decisions.family = comparison.get("family", decisions.family)
         decisions.resolution[where] = files.read(comparison["resolution"], files.RESOLUTION)
         for method, nodes in comparison["made"].items() if ledger else ():
             decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)

@@ -28,7 +28,8 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
             jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
         place = {"scenario": where[0], "setting": where[1], "methods": list(comparison.scenario.methods)}
-        places.append({**place, **files, "made": jobs})
+        family = "study" if plan.study.family > 1 else "scenario"
+        places.append({**place, **files, "made": jobs, "family": family})
     return places
 
 

@@ -123,7 +123,7 @@ def _verdicts(numbers: Numbers, judged: Decisions, width: int) -> list[str]:
         if places:
             block = sentenced.brief(judged, *places) if len(all_places) == 1 else sentenced.along(judged, places)
             blocks.append(_fitting(block, width))
-    return ["\n".join(textwrap.wrap(sentenced.BRIEFLY, width)), *blocks] if blocks else []
+    return ["\n".join(textwrap.wrap(sentenced.reading(judged), width)), *blocks] if blocks else []
 
 
 def how_to_read(metric: str) -> str:

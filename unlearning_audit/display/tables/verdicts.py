@@ -10,7 +10,7 @@ from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, de
 from unlearning_audit.stats import decide
 
 READING = (
-    "Distinguishable: the distance from retraining is not 0, at 5 % over all methods and metrics of a scenario. "
+    "Distinguishable: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
     "Equivalent: every deciding distance, and the accuracies, lie within the margin. Closed: the share that "
     "a method removes of what doing nothing leaves. By: the metric, or the attack, that finds it. Gaps: accuracy "
     "below retraining, or perplexity as its multiple."
@@ -20,9 +20,11 @@ RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
     "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
 )
+#: In what a false verdict has 5 %: as the whole table says it, and briefly.
+FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
 HEADS = ("verdict", "closed", "distance", "by")
 BRIEFLY = (
-    "Verdicts, at an error rate of 5 % in each scenario. Closed: share of what doing nothing leaves that is removed. "
+    "Verdicts, at an error rate of 5 % in {family}. Closed: share of what doing nothing leaves that is removed. "
     "Distance from retraining: 0 = like it, below 0 = less familiar than never seen; with ×, a factor: × 1 = like it. "
     "Gap: test accuracy below it."
 )
@@ -42,7 +44,8 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
             lines.append(_line(judgements, where, method, row))
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
     heads = (*HEADS, "p", "against none", "retain gap", "test gap")
-    return Sheet("verdicts", "Verdicts", READING, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
+    reading = READING.format(family=FAMILIES[judgements.family][0])
+    return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict, *, section: bool = True) -> Line:
@@ -92,6 +95,11 @@ def _gap(distances: dict[str, dict], role: str) -> Entry:
     return Entry(
         next((decisions.lost(distances[name]) for name in decisions.ROLES if name in distances and role in name), "")
     )
+
+
+def reading(judgements: Decisions) -> str:
+    """How to read verdicts on a terminal, in a few sentences."""
+    return BRIEFLY.format(family=FAMILIES[judgements.family][1])
 
 
 def brief(judgements: Decisions, where: Place) -> Sheet:
