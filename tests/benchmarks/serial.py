@@ -1,11 +1,13 @@
 """What training one model after the other costs beside a plain loop over tensors, in one run on one core.
 
-    python tests/benchmarks/serial.py [--repeats 7] [--networks perceptron small_cnn resnet20] [--profile]
+    python tests/benchmarks/serial.py [--repeats 15] [--networks perceptron_64 perceptron small_cnn resnet20 gpt2]
+                                      [--profile]
 
 The plain loop is the one that a careful person writes: batches by indexing tensors that lie in memory, torch's own SGD,
-cross entropy. Both take turns, so that a busy machine slows both; time is the processor's. Prints, for each network,
-milliseconds of a step and the ratio of the plain loop to the bank (above 1: the bank is faster), as the median over
-repeats with the smallest and largest value. ``--profile`` prints instead where the bank's time goes.
+cross entropy; of the language model, the loss that transformers has for its own class. Both take turns, so that a busy
+machine slows both; time is the processor's. Prints, for each network, milliseconds of a step and the ratio of the plain
+loop to the bank (above 1: the bank is faster), as the median over repeats with the smallest and largest value.
+``--profile`` prints instead where the bank's time goes.
 """
 
 import argparse
@@ -28,9 +30,11 @@ from unlearning_audit.plugins import registry
 
 #: Network → its name among models, its options, the shape of a sample, samples, batch size.
 NETWORKS = {
+    "perceptron_64": ("mlp", {"hidden": (64,)}, (64,), 16384, 64),
     "perceptron": ("mlp", {"hidden": (512, 512)}, (64,), 4096, 64),
-    "small_cnn": ("cnn", {}, (3, 32, 32), 512, 64),
+    "small_cnn": ("cnn", {}, (3, 32, 32), 1024, 64),
     "resnet20": ("resnet_cifar", {"depth": 20}, (3, 32, 32), 192, 64),
+    "gpt2": ("gpt2", {"vocabulary": 512, "layers": 2, "width": 64, "heads": 2}, (64,), 256, 16),
 }
 
 
@@ -50,8 +54,27 @@ def plain(build, x: Tensor, y: Tensor, recipe: Recipe) -> None:
     for _ in range(recipe.epochs):
         for rows in torch.randperm(len(x)).split(recipe.batch_size):
             optimiser.zero_grad()
-            nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            loss_of(model, x[rows], y[rows]).backward()
             optimiser.step()
+
+
+def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """The mean loss of a batch."""
+    if x.is_floating_point():
+        return nn.functional.cross_entropy(model(x), y)
+    return model(input_ids=x, labels=x).loss
+
+
+def language_model(options: dict, shape: tuple[int, ...]) -> nn.Module:
+    """The class of transformers, of the configuration that the bank's model has."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+    from unlearning_audit.models._passage import undropped
+
+    config = GPT2Config(
+        vocab_size=options["vocabulary"], n_positions=shape[0], n_embd=options["width"], n_layer=options["layers"],
+        n_head=options["heads"], bos_token_id=None, eos_token_id=None, activation_function="gelu_pytorch_tanh",
+    )  # fmt: skip
+    return GPT2LMHeadModel(undropped(config))
 
 
 def banked(build, x: np.ndarray, y: np.ndarray, recipe: Recipe) -> None:
@@ -62,7 +85,7 @@ def banked(build, x: np.ndarray, y: np.ndarray, recipe: Recipe) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
@@ -71,12 +94,23 @@ def main() -> None:
         name, options, shape, samples, batch = NETWORKS[network]
         build = build_of(name, options, shape)
         rng = np.random.default_rng(0)
-        x = rng.standard_normal((samples, *shape), dtype=np.float32)
-        y = rng.integers(0, 10, samples)
+        text = "vocabulary" in options
+        x = (
+            rng.integers(0, options["vocabulary"], (samples, *shape))
+            if text
+            else rng.standard_normal((samples, *shape), dtype=np.float32)
+        )
+        y = np.zeros(samples, np.int64) if text else rng.integers(0, 10, samples)
         recipe = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=batch, epochs=2)
 
         ways = {
-            "plain loop": partial(plain, build, torch.from_numpy(x), torch.from_numpy(y), recipe),
+            "plain loop": partial(
+                plain,
+                partial(language_model, options, shape) if text else build,
+                torch.from_numpy(x),
+                torch.from_numpy(y),
+                recipe,
+            ),
             "bank": partial(banked, build, x, y, recipe),
         }
         for way in ways.values():
@@ -95,7 +129,7 @@ def main() -> None:
         steps = recipe.epochs * -(-samples // batch)
         ratio = np.array(spent["plain loop"]) / np.array(spent["bank"])
         print(
-            f"{network:11}"
+            f"{network:13}"
             + "".join(f"  {way} {1e3 * np.median(seconds) / steps:7.2f} ms a step" for way, seconds in spent.items())
             + f"  plain/bank {np.median(ratio):.2f} [{ratio.min():.2f}, {ratio.max():.2f}]",
             flush=True,

@@ -153,22 +153,28 @@ class Tied(nn.Module):
         return hidden if reading == "hidden" else self.last(hidden)
 
 
+@pytest.mark.parametrize("lasting", [False, True])
 @pytest.mark.parametrize("reading", [None, "hidden"])
-def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading):
+def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading, lasting):
     torch.manual_seed(0)
     model, x = Tied(), torch.randn(1, 6, 4)
     own = {name: value.clone() for name, value in model.state_dict(keep_vars=True).items()}
     gradients, statistics = [], []
-    for way in (engine.Serial(model).forward, None):
+    serial = Serial(model)
+    for way in (serial.forward, None):
         torch.manual_seed(1)
         leaves = {k: torch.randn(1, *v.shape).requires_grad_() for k, v in model.named_parameters()}
         buffers = {k: v.clone()[None] for k, v in model.named_buffers()}
-        if way:
-            out = way(leaves, buffers, x, reading)
+        if way and lasting:
+            with serial.lasting(leaves, buffers):
+                (way(leaves, buffers, x, reading) ** 2).sum().backward()
+                assert all(leaf.grad is None for leaf in leaves.values())
+                serial.hand_on()
+        elif way:
+            (way(leaves, buffers, x, reading) ** 2).sum().backward()
         else:
             single = ({k: v[0] for k, v in some.items()} for some in (leaves, buffers))
-            out = engine.forward_one(model, *single, x[0], reading)
-        (out**2).sum().backward()
+            (engine.forward_one(model, *single, x[0], reading) ** 2).sum().backward()
         gradients.append([leaf.grad for leaf in leaves.values()])
         statistics.append([*buffers.values()])
     for ours, theirs in zip(gradients[0] + statistics[0], gradients[1] + statistics[1], strict=True):
@@ -176,6 +182,26 @@ def test_a_serial_step_is_that_of_functional_call_bit_for_bit(reading):
         assert ours is None or torch.equal(ours, theirs)
     for name, value in model.state_dict(keep_vars=True).items():  # the module has its own weights again
         assert torch.equal(value, own[name])
+
+
+def test_lasting_views_follow_the_parameters_and_give_their_gradients_beside_others():
+    torch.manual_seed(0)
+    model, x = nn.Linear(4, 1), torch.randn(1, 6, 4)
+    leaves = {k: torch.randn(1, *v.shape).requires_grad_() for k, v in model.named_parameters()}
+    leaves["bias"].requires_grad_(False)
+    serial = Serial(model)
+    with serial.lasting(leaves, {}):
+        for _ in range(2):
+            leaves["weight"].grad = None
+            (serial.forward(leaves, {}, x).sum() + (leaves["weight"] ** 2).sum()).backward()
+            serial.hand_on()
+            assert torch.allclose(leaves["weight"].grad, x.sum(1, keepdim=True) + 2 * leaves["weight"])
+            with torch.no_grad():
+                leaves["weight"] += 1
+        assert torch.equal(
+            serial.forward(leaves, {}, x), nn.functional.linear(x, leaves["weight"][0], leaves["bias"][0])
+        )
+    assert leaves["bias"].grad is None
 
 
 def test_a_failing_step_leaves_the_module_its_own_weights():

@@ -147,7 +147,7 @@ class Serial:
     """One model at a time in one process; the group is a single model with a leading dimension of one."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
+        self.model, self._stacked, self._views = model, None, {}
 
     @property
     def model(self) -> nn.Module:
@@ -161,12 +161,38 @@ class Serial:
         """Every model is its own group."""
         return [[i] for i in range(models)]
 
+    @contextmanager
+    def lasting(self, parameters: State, buffers: State) -> Iterator[None]:
+        """Within, `forward` reads these very states through views made once, whose gradients `hand_on` gives to the
+        parameters: views made in every step take as long as the layers of a small network."""
+        self._stacked = parameters
+        self._views = {name: value.detach().squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
+        for name, value in parameters.items():
+            self._views[name].requires_grad_(value.requires_grad)
+        try:
+            with placed(self.places, self._views):
+                yield
+        finally:
+            self._stacked, self._views = None, {}
+
+    def hand_on(self) -> None:
+        """Add the gradients of lasting views to those of the parameters."""
+        for name, value in (self._stacked or {}).items():
+            view = self._views[name]
+            if view.grad is not None:
+                gradient, view.grad = view.grad.unsqueeze(0), None
+                value.grad = gradient if value.grad is None else value.grad + gradient
+
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """``x`` [1, batch, …] → logits [1, batch, classes], or another ``reading`` of the model."""
+        if parameters is self._stacked:
+            return self._alone(x, reading)
         # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
-        weights = {name: value.squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
-        with placed(self.places, weights):
-            return self.model(images_last(x[0]), **({"reading": reading} if reading else {})).unsqueeze(0)
+        with placed(self.places, {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}):
+            return self._alone(x, reading)
+
+    def _alone(self, x: Tensor, reading: str | None) -> Tensor:
+        return self.model(images_last(x[0]), **({"reading": reading} if reading else {})).unsqueeze(0)
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[dict, str]]]:
@@ -205,12 +231,12 @@ def images_last(x: Tensor) -> Tensor:
 def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
     """The engine for ``model``: ``stacked``, ``serial``, or by cost (``auto``).
 
-    Measured on CPUs: a chain of linear layers below about 100,000 weights gains a factor of four from
-    stacking; larger ones exceed the cache, and convolutions gain nothing. On a GPU such a chain is bound by kernel
-    launches at any size, so all models of a job are stacked.
+    Measured on CPUs (tests/benchmarks/stacking.py): a chain of 9,000 weights gains a factor of 1.4 to 3.4 from stacking
+    two to eight models, one of 180,000 a tenth to a quarter, above 300,000 next to nothing; convolutions lose. On a GPU
+    such a chain is bound by kernel launches at any size, so all models of a job are stacked.
     """
     on_gpu = torch.device(device).type == "cuda"
     if backend == "auto":
-        small = on_gpu or sum(p.numel() for p in model.parameters()) < 1e5
+        small = on_gpu or sum(p.numel() for p in model.parameters()) < 2e5
         backend = "stacked" if linear_layers(model) is not None and small else "serial"
     return Stacked(model, 128 if on_gpu else 16) if backend == "stacked" else Serial(model)

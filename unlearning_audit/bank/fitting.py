@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unlearning_audit.bank.engine import State
+from unlearning_audit.bank.engine import Serial, State
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recording import Inputs, Recorder
@@ -50,7 +50,8 @@ class Fit:
         for group in bank.engine.groups(len(bank)):
             leaves, buffers = self.copy_state(group)
             recorder = Recorder() if on_gpu and self.recordable() else None
-            with nullcontext() if recorder is None else recorder.queued():
+            on_cpu = not on_gpu and isinstance(bank.engine, Serial)
+            with bank.engine.lasting(leaves, buffers) if on_cpu else recorder.queued() if recorder else nullcontext():
                 self._train(group, leaves, buffers, recorder)
             self.write_back(group, leaves, buffers)
         return self.recorded
@@ -149,9 +150,13 @@ class Fit:
             penalty = self.penalty(leaves, epoch)
             total = penalty if total is None else total + penalty
         stepper.zero_grad()
-        total.sum().backward()  # with a gradient given, torch imports its compiler's symbols: three seconds a process
-        moving = {k: v for k, v in leaves.items() if v.requires_grad}
-        before = {k: v.detach().clone() for k, v in moving.items()} if self.record is not None else {}
+        # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
+        (total if total.numel() == 1 else total.sum()).backward()
+        if isinstance(self.bank.engine, Serial):
+            self.bank.engine.hand_on()
+        if self.record is not None:
+            moving = {k: v for k, v in leaves.items() if v.requires_grad}
+            before = {k: v.detach().clone() for k, v in moving.items()}
         with torch.no_grad():
             for k, factor in state.scale.items():
                 leaves[k].grad *= factor

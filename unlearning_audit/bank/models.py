@@ -80,12 +80,13 @@ class Models:
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
         rows = rows.to(self.device)
-        labels = self.labels[rows] if self.labels.ndim == 1 else self.labels[self._at(models), rows]
+        at, flat = self._at(models), rows.flatten()
         # Faster than self.x[rows] on a CPU.
-        x = self.scaled(self.x.index_select(0, rows.flatten()).unflatten(0, rows.shape))
+        labels = self.labels.index_select(0, flat).view(rows.shape) if self.labels.ndim == 1 else self.labels[at, rows]
+        x = self.scaled(self.x.index_select(0, flat).view(*rows.shape, *self.x.shape[1:]))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
-        return Batch(x=x, labels=labels, rows=rows, models=models, at=self._at(models))
+        return Batch(x=x, labels=labels, rows=rows, models=models, at=at)
 
     def _at(self, models: list[int]) -> Tensor:
         """Model numbers as an index [n, 1]; kept on the device, because a copy would synchronise."""

@@ -79,9 +79,11 @@ class SGD(Updates):
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
         velocity = [self.velocity[i] for i in at]
+        if self.weight_decay:  # into the gradients, which nothing reads later, where torch would make tensors for it
+            torch._foreach_add_(gradients, parameters, alpha=self.weight_decay)
         sgd(
             parameters, gradients, velocity, foreach=False, lr=self.param_groups[0]["lr"], momentum=self.momentum,
-            weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
+            weight_decay=0, dampening=0, nesterov=False, maximize=False,
         )  # fmt: skip
         for i, value in zip(at, velocity, strict=True):
             self.velocity[i] = value

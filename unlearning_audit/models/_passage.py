@@ -65,8 +65,7 @@ def token_logp(vocabulary: Tensor, x: Tensor) -> Tensor:
     """log p of every token but the first: ``vocabulary`` [..., length − 1, vocabulary], ``x`` [..., length] →
     [..., length − 1]."""
     ids = torch.where(x < 0, ~x, x).long()[..., 1:]
-    label_logits = vocabulary.gather(-1, ids.unsqueeze(-1)).squeeze(-1)
-    return label_logits - vocabulary.logsumexp(-1)
+    return -functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
 
 
 def scored(x: Tensor) -> Tensor:
