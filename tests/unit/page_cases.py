@@ -1,5 +1,6 @@
 """A page made by hand, for the tests of its text and for those in a browser."""
 
+import json
 from pathlib import Path
 
 from unlearning_audit.artifacts import records, tables
@@ -43,13 +44,25 @@ def budgets(folder):
 def exposed(path):
     """Records of scrub: a picture, a passage of nasty text and what only claims to be a picture."""
     common = dict.fromkeys(records.COLUMNS, 0) | {"label": 3, "person": "", "person_recognised": "", "recognised": 1,
-              "rate": 0.1, "p": 1e-3}  # fmt: skip
+              "rate": 0.1, "p": 1e-3, "beside": ""}  # fmt: skip
     place = {"study": "s", "scenario": "plain", "setting": "", "method": "scrub"}
     contents = [("picture", PICTURE), ("text", NASTY), ("picture", "data:image/png;base64,x\" onload=\"y"),
                 ("picture", "https://example.org/x.png"), ("picture", "data:image/svg+xml;base64,AAAA")]  # fmt: skip
     lines = [{**place, **common, "sample": i, "kind": kind, "content": text} for i, (kind, text) in enumerate(contents)]
     lines.append({**place, **common, "recognised": 0, "p": 0.5, "kind": "", "content": ""})
     lines.append({**lines[-1], "method": "ssd"})
+    tokens = json.dumps([["New ", None], [NASTY, 0.1], [" 3.5", 4.25]])
+    of_none = {**lines[0], "method": "none", "kind": "tokens", "content": tokens}
+    unseen = {
+        **of_none,
+        "sample": 9,
+        "recognised": 0,
+        "p": "",
+        "beside": of_none["sample"],
+        "kind": "values",
+        "content": "1, 2",
+    }
+    lines += [of_none, unseen]
     records.write(path, lines, records.UNION)
     return str(path)
 

@@ -81,7 +81,7 @@ def test_the_page_needs_no_network(rendered):
 def test_nothing_of_a_study_becomes_markup_or_template(rendered):
     text, _ = rendered
     assert re.findall(r"<img [^>]*>", text) == [
-        f'<img src="{PICTURE}" alt="forgotten record: sample 0, label 3, p = 0.001">'
+        f'<img src="{PICTURE}" alt="forgotten record: sample 0, label 3, score 0, p = 0.001">'
     ]
     assert "{{ 7*7 }}" in text
     seen = Strict()
@@ -107,6 +107,8 @@ def test_records_that_are_still_recognised_are_shown(rendered):
     assert "at most 0.5 of them are expected to be false." in words
     assert f"<q>{escape(NASTY)}</q>" in rendered[0]
     assert "None of 1 forgotten records looked at is still recognised." in words
+    assert '<span class="t3" title="4.25 nats"> 3.5</span>' in rendered[0]
+    assert "forgotten sample 0, label 3, score 0, p = 0.001 1, 2never seen sample 9, label 3, score 0" in words
     assert "example.org" not in rendered[0]
     assert "image/svg+xml;base64" not in rendered[0]
     number = behind(rendered[0])["squares"]["scrub|plain|"]["number"]

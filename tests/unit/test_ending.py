@@ -59,6 +59,11 @@ def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
 def test_a_study_without_comparisons_says_so():
     empty = ending.summary(Numbers([], []), Decisions(), "mine", [])
     assert "nothing was compared with retraining" in ending.text(empty, "report.html")
+    alone = summary(methods=1) | {"rows": [], "states": ["✓", "∅", "✓?"]}
+    assert ending.text(alone, "report.html").splitlines() == [
+        "Study mine: no unlearning method was compared with retraining; controls hold in 1 of 3 scenarios.",
+        "Report: report.html",
+    ]
 
 
 def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(tmp_path):

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tokenizers.models import WordLevel
 from unlearning_audit.artifacts import records as lists
 from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.data._tokens import trained
 from unlearning_audit.metrics import _contents
 from unlearning_audit.stats import records
 from unlearning_audit.study import reading
@@ -144,7 +147,7 @@ def line(sample, p, recognised=1, person=np.nan, **more):
         "study": "s", "scenario": "a", "setting": "", "method": "none", "pair": 0, "split": 0, "models": 1,
         "sample": sample, "row": sample, "label": sample % 2, "person": person, "attack": "phi", "score": -p, "p": p,
         "recognised": recognised, "p_person": p, "person_recognised": recognised, "rate": 0.1, "yardstick": "heldout",
-        "kind": "", "content": "", **more,
+        "kind": "", "content": "", "beside": np.nan, **more,
     }  # fmt: skip
 
 
@@ -161,6 +164,35 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     path.write_text(path.read_text().replace("0.01", "much"))
     with pytest.raises(ArtifactError, match="record 3, column 'score': '-much'"):
         lists.exposed(path)
+
+
+def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_path):
+    """Even and odd samples have labels 0 and 1; only one unseen record has the label of two that are shown."""
+    x = data(np.arange(8.0, dtype=np.float32)[:, None])
+    x = replace(x, y=np.arange(8) % 2)
+    unseen = {(0, 0): _contents.Unseen(np.array([3, 4, 6]), np.array([0.9, 0.1, 0.4]))}
+    shown = _contents.shown([line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)], x, 3, unseen)
+    beside = [one for one in shown if not lists.forgotten({"beside": np.nan, **one})]
+    assert [(one["beside"], one["sample"], one["score"]) for one in beside] == [(1, 3, 0.9), (0, 6, 0.4), (5, 4, 0.1)]
+    path = tmp_path / "records.csv"
+    place = {"study": "s", "scenario": "a", "setting": "", "method": "none"}
+    lists.write(path, [{**place, **one} for one in shown], lists.UNION)
+    exposed = lists.exposed(path)["a", ""]["none"]
+    assert (exposed.looked, exposed.recognised, [one["sample"] for one in exposed.records]) == (4, 3, [1, 0, 5])
+    assert {key: one["content"] for key, one in exposed.unseen.items()} == {
+        (0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}  # fmt: skip
+
+
+def test_tokens_have_their_text_and_surprise():
+    """A letter of two bytes is two tokens; the question is not scored; the first token is predicted from nothing."""
+    tokenizer = trained(["b"], 257)
+    x = np.array(tokenizer.encode("aqéa").ids, np.int32)
+    assert len(x) == 5
+    x[1] = ~x[1]
+    text = data(np.append(x, -1)[None], tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))
+    kind, content = _contents.content(text, 0, np.array([1.25, 2.25, 3.25]))
+    assert kind == "tokens"
+    assert json.loads(content) == [["a", None], ["q", None], ["é", 2.25], ["a", 3.25]]
 
 
 def test_people_are_counted_once():

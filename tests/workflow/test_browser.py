@@ -196,6 +196,10 @@ def test_recognised_records_open_behind_a_square(visit):
     assert part.locator("img").evaluate_all("all => all.map((one) => one.naturalWidth)") == [1]
     assert part.locator("img").get_attribute("alt").startswith("forgotten record: ")
     assert part.locator("q").inner_text() == NASTY
+    of_none = visit("#open=none%7Cplain%7C").locator("dialog[open] .records")
+    of_none.wait_for()
+    assert of_none.locator(".exposed q").inner_text() == f"New {NASTY} 3.5"
+    assert of_none.locator(".unseen q").inner_text() == "1, 2"
 
 
 @pytest.mark.parametrize("width", WIDTHS)

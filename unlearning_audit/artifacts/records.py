@@ -1,4 +1,5 @@
-"""``records.csv``: forgotten records with their p-values, which are recognised, and what the most exposed ones are."""
+"""``records.csv``: forgotten records with their p-values, which are recognised, what the most exposed ones are, and
+never-seen ones beside these."""
 
 import csv
 import math
@@ -13,14 +14,16 @@ from unlearning_audit.artifacts.files import ArtifactError, checked
 #: ``label``, ``person`` (its subject); ``attack`` by whose ``score`` it has ``p``, that it is an unseen record;
 #: ``p_person``, that none of the person's records is recognised; ``recognised`` and ``person_recognised`` 0 or 1;
 #: ``rate``: the share of a list that may be false; ``yardstick``: held-out records, or retrained models; ``kind``
-#: (picture, text, values) and ``content`` (a data URI of a PNG, the passage, the numbers) of the most exposed ones.
+#: (picture, text, tokens, values) and ``content`` (a data URI of a PNG, the passage, a JSON list of each token and
+#: −log p in nats, the numbers) of the most exposed ones; ``beside``: of a never-seen record, which has no p, the sample
+#: that it stands beside; empty for forgotten ones.
 COLUMNS = (
     "pair", "split", "models", "sample", "row", "label", "person", "attack", "score", "p", "recognised", "p_person",
-    "person_recognised", "rate", "yardstick", "kind", "content",
+    "person_recognised", "rate", "yardstick", "kind", "content", "beside",
 )  # fmt: skip
 #: Of a whole study: whose records they are.
 UNION = ("study", "scenario", "setting", "method", *COLUMNS)
-PICTURE, TEXT, VALUES = "picture", "text", "values"
+PICTURE, TEXT, TOKENS, VALUES = "picture", "text", "tokens", "values"
 _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind", "content"}
 _FIELD = 1 << 27  # bytes of a cell
 
@@ -32,7 +35,8 @@ class Exposed:
     ``looked``: records in all lists, a record once for each list; ``recognised``: how many of these are listed, of
     which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
     where data do not say whose records are; ``classes``: label → records listed; ``records``: lines of the most exposed
-    records with ``kind`` and ``content``, the least p first.
+    records with ``kind`` and ``content``, the least p first; ``unseen``: those never seen, by (pair, split, sample) of
+    the forgotten record that they stand beside.
     """
 
     looked: int
@@ -41,6 +45,7 @@ class Exposed:
     people: tuple[int, int] | None
     classes: dict[int, int]
     records: list[dict]
+    unseen: dict[tuple[float, float, float], dict]
 
 
 def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLUMNS) -> None:
@@ -89,6 +94,8 @@ def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
 
 def summed(lines: list[dict]) -> Exposed:
     """What the lines of one method say."""
+    unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
+    lines = [line for line in lines if forgotten(line)]
     marked = [line for line in lines if line["recognised"]]
     people: dict[tuple[float, float, float], float] = {}
     for line in lines:
@@ -99,4 +106,10 @@ def summed(lines: list[dict]) -> Exposed:
         len(lines), len(marked), sum(line["rate"] for line in marked),
         (sum(map(int, people.values())), len(people)) if people else None, dict(sorted(classes.items())),
         sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
+        unseen,
     )  # fmt: skip
+
+
+def forgotten(line: dict) -> bool:
+    """Whether a line is of a forgotten record; else of a never-seen one that stands beside it."""
+    return math.isnan(line["beside"])

@@ -108,7 +108,7 @@ class Audit:
 
         from unlearning_audit.artifacts import records
 
-        lines = records.read(self._results / "records.csv", records.UNION)
+        lines = filter(records.forgotten, records.read(self._results / "records.csv", records.UNION))
         return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
 
     def figure(self, name: str = "verdicts") -> Picture:

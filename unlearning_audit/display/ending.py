@@ -60,8 +60,8 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     """The ending in at most `LINES` lines of at most ``width`` characters, with room for what failed; what does not fit
     is named. ``page``: where the report lies."""
     closing = [f"Report: {page}"]
-    if not summary["heads"]:
-        return "\n".join([f"Study {summary['study']}: nothing was compared with retraining.", *closing])
+    if not summary["rows"]:
+        return "\n".join([*textwrap.wrap(f"Study {summary['study']}: {_unjudged(summary['states'])}", width), *closing])
     title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
     legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)[:2]
     columns, lost = _fitting(summary, width)
@@ -80,6 +80,14 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     rest += [", ".join(lost)] if lost else []
     note = [textwrap.shorten(f"Not shown here: {'; '.join(rest)}.", width, placeholder=" …")] if rest else []
     return "\n".join([*title, *lines, *legend, *note, *closing])
+
+
+def _unjudged(states: list[str]) -> str:
+    """What is said of a study without verdicts on methods, from the states of its scenarios."""
+    if not states:
+        return "nothing was compared with retraining."
+    hold = states.count(matrix.HOLDS)
+    return f"no unlearning method was compared with retraining; controls hold in {hold} of {len(states)} scenarios."
 
 
 def _fitting(summary: dict, width: int) -> tuple[list[int], list[str]]:

@@ -1,12 +1,17 @@
-"""What the most exposed records are: a picture, a passage, or values."""
+"""What the most exposed records are, a picture, a passage, or values, and never-seen ones beside them."""
 
 import base64
 import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.reference import LOGP
 from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.records import PICTURE, TEXT, VALUES
+from unlearning_audit.artifacts.records import PICTURE, TEXT, TOKENS, VALUES
 
 #: Values of a row of a table that are written out; letters of a passage.
 WRITTEN, LETTERS = 64, 2000
@@ -14,34 +19,111 @@ WRITTEN, LETTERS = 64, 2000
 SQUARE = 16
 
 
-def shown(lines: list[dict], data: Data, most: int) -> list[dict]:
+@dataclass(frozen=True)
+class Unseen:
+    """Of one list: ``samples`` int64 [held out] that its models never saw, with ``score`` float64 [held out]."""
+
+    samples: np.ndarray
+    score: np.ndarray
+
+    def likest(self, label: int, y: np.ndarray, used: set[int]) -> int | None:
+        """The place of the most familiar one that is not ``used``, of the same ``label`` if there is one; None where
+        all are used."""
+        free = ~np.isin(self.samples, list(used))
+        same = free & (y[self.samples] == label)
+        candidates = np.flatnonzero(same if same.any() else free)
+        return int(candidates[self.score[candidates].argmax()]) if len(candidates) else None
+
+
+#: (pair, split) of a list, and a sample → −log p of each of its scored tokens, float64 [tokens]; None if not read.
+Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
+
+
+def shown(
+    lines: list[dict], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
+    surprise: Surprise = lambda place, sample: None,
+) -> list[dict]:  # fmt: skip
     """The lines, those of the ``most`` records with the least p-values of all that are recognised with ``kind`` and
-    ``content``; a record that several lists have once."""
+    ``content``, a record that several lists have once; then a line for the never-seen record beside each of them, from
+    ``unseen``, by pair and split of the list."""
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
     samples: set[int] = set()
+    used: dict[tuple[int, int], set[int]] = {}
+    beside = []
     for line in order:
-        if len(samples) < most and line["sample"] not in samples:
-            samples.add(line["sample"])
-            line["kind"], line["content"] = content(data, line["sample"])
-    return lines
+        if len(samples) == most or line["sample"] in samples:
+            continue
+        samples.add(line["sample"])
+        place = line["pair"], line["split"]
+        line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
+        heldout, taken = (unseen or {}).get(place), used.setdefault(place, set())
+        at = None if heldout is None else heldout.likest(line["label"], data.y, taken)
+        if at is not None:
+            sample = int(heldout.samples[at])
+            taken.add(sample)
+            kind, text = content(data, sample, surprise(place, sample))
+            common = {name: line[name] for name in ("pair", "split", "models", "attack", "rate", "yardstick")}
+            beside.append({
+                **common, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]),
+                "score": float(heldout.score[at]), "recognised": 0, "kind": kind, "content": text,
+                "beside": line["sample"],
+            })  # fmt: skip
+    return lines + beside
 
 
-def content(data: Data, sample: int) -> tuple[str, str]:
-    """Kind and content of one record: a PNG as a data URI, the text of its tokens, or its numbers."""
+def surprise(case: Case) -> Surprise:
+    """−log p of tokens, the mean over the audited models of a list, where a job read tokens of these models."""
+    read = case.answers(case.unlearned_files)
+
+    def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
+        if read.token_index is None or sample not in read.token_index:
+            return None
+        member = case.membership
+        models = case.target & (member.block == place[0]) & (member.split == place[1])
+        values = -case.signal("tokens", case.unlearned_files, models, np.array([sample]))[:, 0, :, LOGP].mean(axis=0)
+        return values[~np.isnan(values)]
+
+    return of
+
+
+def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tuple[str, str]:
+    """Kind and content of one record: a PNG as a data URI, the text of its tokens, each with its ``surprise`` float64
+    [scored tokens] where that is known, or its numbers."""
     x = data.x[sample]
+    if x.dtype.kind == "i" and surprise is not None and data.tokenizer is not None:
+        return TOKENS, json.dumps(tokens(data, x, surprise), ensure_ascii=False)
     if x.dtype.kind == "i":
-        tokens = np.where(x < -1, ~x, x)[x != -1].tolist()
+        ids = np.where(x < -1, ~x, x)[x != -1].tolist()
         if data.tokenizer is None:
-            return TEXT, " ".join(map(str, tokens))[:LETTERS]
+            return TEXT, " ".join(map(str, ids))[:LETTERS]
         from tokenizers import Tokenizer
 
-        return TEXT, Tokenizer.from_str(data.tokenizer.tobytes().decode()).decode(tokens)[:LETTERS]
+        return TEXT, Tokenizer.from_str(data.tokenizer.tobytes().decode()).decode(ids)[:LETTERS]
     if x.ndim > 1:
         return PICTURE, picture(x if x.ndim == 3 else x[None])
     side = round(len(x) ** 0.5)
     if len(x) >= SQUARE and side**2 == len(x) and x.min() >= 0 and x.max() <= 1:
         return PICTURE, picture(x.reshape(1, side, side))
     return VALUES, ", ".join(f"{value:.4g}" for value in x[:WRITTEN].tolist()) + " …" * (len(x) > WRITTEN)
+
+
+def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, float | None]]:
+    """The text of each token of ``x`` int32 [tokens] with its surprise in nats, None where it is not scored; a
+    character of several tokens stands with its last."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
+    x = x[x != -1]
+    ids, nats = np.where(x < 0, ~x, x).tolist(), np.full(len(x), np.nan)
+    nats[1 + np.flatnonzero(x[1:] >= 0)] = surprise  # the first token is predicted from nothing
+    whole = tokenizer.decode(ids)[:LETTERS]
+    ends = [len(tokenizer.decode(ids[: i + 1]).rstrip("\N{REPLACEMENT CHARACTER}")) for i in range(len(ids) - 1)]
+    starts = [0, *ends]
+    return [
+        (whole[start:end], None if np.isnan(value) else round(float(value), 2))
+        for start, end, value in zip(starts, [*ends, len(whole)], nats, strict=True)
+        if whole[start:end]
+    ]
 
 
 def picture(x: np.ndarray) -> str:

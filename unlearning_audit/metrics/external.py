@@ -62,27 +62,28 @@ def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list
         *_competition(case),
         *_ruli(case),
         *_audit(case),
-        *lists.summary(_listed(case), _rate(case)),
+        *lists.summary(_listed(case)[0], _rate(case)),
     ]
 
 
 def records(case: ExternalCase, options: Options) -> list[dict]:
     """A line for each forgotten record, held against held-out ones where sides are a fair draw, else against what
     retrained models say of the same record; none where there is no such yardstick."""
-    lines = [] if case.published is not None else _listed(case)
-    return _contents.shown(lines, case.data, lists.Options(**case.options.get("records", {})).examples)
+    lines, unseen = ([], {}) if case.published is not None else _listed(case)
+    return _contents.shown(lines, case.data, lists.Options(**case.options.get("records", {})).examples, unseen)
 
 
-def _listed(case: ExternalCase) -> list[dict]:
+def _listed(case: ExternalCase) -> tuple[list[dict], lists.Unseen]:
     member, phi = case.membership, case.answers(case.unlearned_files).phi(case.labels)
     retrain = case.others.get("retrain")
     if fair(case) and member.heldout.any(axis=1).all():
         return lists.against_heldout(case, member, lists.usable(case, phi, member), _rate(case))
     if retrain is None or not case.same_samples("retrain"):
-        return []
+        return [], {}
     retrained = retrain.answers(retrain.unlearned_files).phi(retrain.labels)
     training = retrain.membership.train
-    return lists.against_retrained(case, member, phi, retrained=retrained, training=training, rate=_rate(case))
+    lines = lists.against_retrained(case, member, phi, retrained=retrained, training=training, rate=_rate(case))
+    return lines, {}
 
 
 def _rate(case: ExternalCase) -> float:

@@ -51,26 +51,29 @@ class Options(Settings):
 
 
 Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger = more likely forgotten
+Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """ "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed, and
     "people_recognised" where the data say whose they are. The note counts and names the samples."""
-    return summary(_lines(case, options), options.rate)
+    return summary(_lists(case, options)[0], options.rate)
 
 
 def records(case: Case, options: Options) -> list[dict]:
-    """A line for each forgotten record in each split of each pair (`artifacts.records.COLUMNS`).
+    """A line for each forgotten record in each split of each pair (`artifacts.records.COLUMNS`), and beside those that
+    are shown a never-seen record of the same label: the one that the same models find most familiar.
 
     Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack
     that tells sides apart best in the other pairs, or in the other split of the only pair, in the direction that it has
     there; then Benjamini and Hochberg's list of each split. Persons have Simes' p-value of their records. A model that
     was broken on all samples lists none.
     """
-    return _contents.shown(_lines(case, options), case.data, options.examples)
+    lines, unseen = _lists(case, options)
+    return _contents.shown(lines, case.data, options.examples, unseen, _contents.surprise(case))
 
 
-def _lines(case: Case, options: Options) -> list[dict]:
+def _lists(case: Case, options: Options) -> tuple[list[dict], Unseen]:
     member = case.membership[case.target]
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     return against_heldout(case, member, usable(case, phi, member), options.rate)
@@ -86,8 +89,8 @@ def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:
     return scores
 
 
-def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> list[dict]:
-    """`records` where sides are a fair draw."""
+def against_heldout(case: Case, member: Membership, scores: Scores, rate: float) -> tuple[list[dict], Unseen]:
+    """The lines of `records` where sides are a fair draw, and what each list's models never saw."""
     splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
         models = (member.block == block) & (member.split == split)
@@ -95,7 +98,7 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
         if len(forget) and len(heldout):
             means = {name: score[models].mean(axis=0) for name, score in scores.items()}
             splits.append(_Split(block, split, int(models.sum()), forget, heldout, means))
-    lines = []
+    lines, unseen = [], {}
     for part in splits:
         attack, way = _strongest(part, splits)
         score = way * part.means[attack]
@@ -103,7 +106,8 @@ def against_heldout(case: Case, member: Membership, scores: Scores, rate: float)
         place = {"pair": part.block, "split": part.split, "models": part.models}
         place |= {"attack": attack + " turned round" * (way < 0), "yardstick": HELDOUT}
         lines += listed(case, place, part.forget, score[part.forget], p, rate)
-    return lines
+        unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
+    return lines, unseen
 
 
 def against_retrained(

@@ -30,7 +30,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 def records(case: Case, options: Options) -> list[dict]:
     """A line for each forgotten record of the models that forgot the same."""
-    return _contents.shown(_lines(case, options), case.data, options.examples)
+    return _contents.shown(_lines(case, options), case.data, options.examples, surprise=_contents.surprise(case))
 
 
 def _lines(case: Case, options: Options) -> list[dict]:

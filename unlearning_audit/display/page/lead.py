@@ -3,15 +3,18 @@
 from collections import Counter
 
 from unlearning_audit.display import decisions, naming
-from unlearning_audit.display.page.matrix import MARKS, Matrix
+from unlearning_audit.display.page.matrix import HOLDS, MARKS, Matrix
 from unlearning_audit.stats import decide
 
 
 def sentences(matrix: Matrix) -> list[str]:
-    """At most three sentences; one where nothing was compared."""
+    """At most three sentences; fewer where no method was compared."""
     methods = [name for name in matrix.methods if name not in naming.BASELINES]
     if not methods:
-        return ["No unlearning method of this study was compared with retraining; the sections below hold its numbers."]
+        sentence = "No unlearning method was compared with retraining; the sections below hold its numbers."
+        hold = sum(column.state.sign == HOLDS for column in matrix.columns)
+        columns = _counted_noun(len(matrix.columns), "column")
+        return [sentence, f"Controls hold in {hold} of {columns}."] if matrix.columns else [sentence]
     scenarios, steps = len(matrix.scenarios()), len(matrix.columns)
     count = _counted_noun(len(methods), "unlearning method")
     question = f"Do models forget what {count} made them unlearn, as if retrained without it?"

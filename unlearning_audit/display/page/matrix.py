@@ -38,6 +38,8 @@ MEANINGS = {
     decide.BROKEN: "forgot by losing the model's use",
     decide.FAILED: "there are no numbers",
 }
+#: The sign of a scenario whose controls hold.
+HOLDS = "✓"
 #: The bars of squares reach from 0 to this share of the way to retraining.
 REACH = 1.25
 
@@ -212,4 +214,4 @@ def _state(checks: dict[str, sentences.Verdict]) -> State:
     unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
     if unsure is not None:
         return State("?", "controls not shown", unsure.text, "")
-    return State("✓", "controls hold", exposed.text, "good")
+    return State(HOLDS, "controls hold", exposed.text, "good")

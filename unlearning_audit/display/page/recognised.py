@@ -1,6 +1,8 @@
-"""Forgotten records that are still recognised, as text and pictures for the page."""
+"""Forgotten records that are still recognised, beside never-seen ones, as text and pictures for the page."""
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from unlearning_audit.artifacts import records
@@ -10,23 +12,29 @@ from unlearning_audit.display import decisions
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/]+={0,2}")
 _LONGEST = 60_000  # characters of a picture
 _PASSAGE = 600  # characters of a passage or of values
+#: Where levels of surprise begin, in nats: a token of one in two, in seven, in fifty, in four hundred.
+LEVELS = (0.7, 2.0, 4.0, 6.0)
 
 
 @dataclass(frozen=True)
 class Card:
-    """An exposed record: ``picture`` a data URI or empty, ``text`` its passage or values, ``words`` about it."""
+    """A record: ``picture`` a data URI or empty; ``tokens``: parts of its passage, or its values, each with a level of
+    surprise from 0 to 4, and what is said of it; ``words`` about the record; ``beside``: the never-seen record that
+    stands beside an exposed one."""
 
     picture: str
-    text: str
+    tokens: list[tuple[str, int, str]]
     words: str
+    beside: "Card | None" = None
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """``sentence`` on all records, and ``cards`` of the most exposed ones."""
+    """``sentence`` on all records, ``cards`` of the most exposed ones, and how to ``read`` these."""
 
     sentence: str
     cards: list[Card]
+    read: str = ""
 
 
 def read(path: str) -> dict[tuple[str, str], Recognised]:
@@ -50,17 +58,54 @@ def of(exposed: records.Exposed) -> Recognised:
     )
     if exposed.people is not None:
         sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups"
-    return Recognised(f"{sentence}.", [card(line) for line in exposed.records])
+    cards = []
+    for line in exposed.records:
+        unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))
+        cards.append(card(line, unseen and card(unseen)))
+    return Recognised(f"{sentence}.", cards, " ".join(_reading(exposed)))
 
 
-def card(line: dict) -> Card:
-    """One exposed record; content that is no such picture is left out."""
+def _reading(exposed: records.Exposed) -> Iterator[str]:
+    """How to read the cards: the most exposed records, what stands beside them, what colours mean."""
+    if exposed.recognised > len(exposed.records) > 0:
+        yield f"The {len(exposed.records)} with the least p."
+    if exposed.unseen:
+        yield (
+            "Beside each, never seen: the record that the same attack finds most familiar, of the same label where "
+            "there is one. A larger score is more familiar."
+        )
+    if any(line["kind"] == records.TOKENS for line in exposed.records):
+        yield "The darker a token, the more it surprises the models (−log p in nats)."
+
+
+def card(line: dict, beside: Card | None = None) -> Card:
+    """One record; content that is no such picture, or no such list of tokens, is left out."""
     parts = [f"sample {line['sample']:.0f}"]
     parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
-    parts.append(decisions.probability(line["p"]))
-    content, picture, text = line["content"], "", ""
+    parts.append(f"score {line['score']:.3g}".replace("-", "−"))
+    if line["p"] == line["p"]:
+        parts.append(decisions.probability(line["p"]))
+    content, picture, tokens = line["content"], "", []
     if line["kind"] == records.PICTURE:
         picture = content if len(content) <= _LONGEST and _PNG.fullmatch(content) else ""
+    elif line["kind"] == records.TOKENS:
+        tokens = _tokens(content)
     else:
-        text = content if len(content) <= _PASSAGE else f"{content[:_PASSAGE]}…"
-    return Card(picture, text, ", ".join(parts))
+        tokens = [(content if len(content) <= _PASSAGE else f"{content[:_PASSAGE]}…", 0, "")]
+    return Card(picture, tokens, ", ".join(parts), beside)
+
+
+def _tokens(content: str) -> list[tuple[str, int, str]]:
+    """Tokens with their level of surprise, and what it is; at most as many letters as a passage has."""
+    try:
+        pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
+    except (TypeError, ValueError):
+        return []
+    tokens, letters = [], 0
+    for text, nats in pairs:
+        letters += len(text)
+        if letters > _PASSAGE:
+            return [*tokens, ("…", 0, "")]
+        level = 0 if nats is None else sum(nats >= step for step in LEVELS)
+        tokens.append((text, level, "" if nats is None else f"{nats:.2f} nats"))
+    return tokens
