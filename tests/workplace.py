@@ -1,11 +1,13 @@
 """A study in a folder of its own, run by Snakemake as a user runs it."""
 
+import compileall
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from py_compile import PycInvalidationMode
 
 import yaml
 
@@ -33,7 +35,11 @@ TINY = {
 
 
 def copy_tree(place: Path) -> Path:
-    """The workflow's files as they are now, in the new folder ``place``, where nobody edits them."""
+    """The workflow's files as they are now, in the new folder ``place``, where nobody edits them.
+
+    They are compiled here, once: otherwise each of the processes of each run compiles them again where no bytecode is
+    written. It holds checksums, since a test may edit a file twice within the second that times resolve.
+    """
     place.mkdir(parents=True)
     for name in WORKFLOW:
         original = ROOT / name
@@ -41,6 +47,7 @@ def copy_tree(place: Path) -> Path:
             shutil.copytree(original, place / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(original, place / name)
+    compileall.compile_dir(place, quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
     return place
 
 
