@@ -4,7 +4,8 @@ Run: OMP_NUM_THREADS=1 python tests/benchmarks/verdict_worlds.py [--audits N] [-
 
 Every audit is one of imported logits, scored and judged by the same functions as a study's; only files are left out.
 Truth is known because the audited models are drawn exactly as the retrained ones are (*distinguishable* is
-wrong), or keep what they were to forget (*equivalent* is wrong).
+wrong), or keep what they were to forget (*equivalent* is wrong). What is done stays done: the next call goes on with
+the seeds that are missing, so remove the tables after a change of what they measure.
 """
 
 import argparse
@@ -29,10 +30,13 @@ from held_answers import Held  # noqa: E402
 MARGINS = Margins().model_dump()
 OPTIONS = {"competition": {"groups": 8}, "ruli": {}, "one_run": {}}
 SAMPLES, CLASSES = 240, 4
-COLUMNS = (
-    "world", "audited", "retrained", "audits", "distinguishable", "equivalent", "nothing_to_find", "no_yardstick",
-    "none_found",
-)  # fmt: skip
+#: What is counted in a cell, and under which head readers see it.
+WORDS = ("distinguishable", "equivalent", "nothing_to_find", "no_yardstick", "none_found")
+HEADS = {
+    "called distinguishable": "distinguishable", "doing nothing found": "none_found",
+    "called equivalent": "equivalent", "nothing to find": "nothing_to_find",
+}  # fmt: skip
+CHUNK = 25  # audits between two writings
 #: World → how its models answer; sizes are (audited, retrained).
 WORLDS = {
     "class, shared difficulties": {"harder": 1.0, "shared": 1.0},
@@ -47,6 +51,7 @@ WORLDS = {
 FEW = (1, 3)
 #: Sizes of the first world; of the others a single audited model stands against three.
 SIZES = (FEW, (1, 1), (3, 1), (1, 10), (3, 3), (8, 20))
+CELLS = [(name, *size) for k, name in enumerate(WORLDS) for size in (SIZES if k == 0 else (FEW,))]
 
 
 def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, rounded=False) -> np.ndarray:
@@ -110,18 +115,44 @@ def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]
     return {line["method"]: line for line in lines}
 
 
-def cell(name: str, audited: int, retrained: int, audits: int) -> dict:
-    """One line of the table."""
-    rows = [audit(name, audited, retrained, seed) for seed in range(audits)]
-    own = [row["mine"]["verdict"] for row in rows]
-    share = {word: own.count(word) / audits for word in ("distinguishable", "equivalent", "nothing_to_find")}
-    share["distinguishable"] = np.mean([row["mine"]["p_holm"] <= 0.05 for row in rows])
-    if WORLDS[name].get("remembered", 1.0) < 1:  # a method that does nothing must not be equivalent
-        share["equivalent"] = np.mean([row["none"]["verdict"] == "equivalent" for row in rows])
-    found = np.mean([row["none"]["p_holm"] <= 0.05 for row in rows])
+def read(path: Path) -> dict[tuple, dict]:
+    """World and sizes → the counts that were made so far."""
+    lines = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            for line in csv.DictReader(file):
+                audits = int(line["audits"])
+                sums = {word: round(float(line[word]) * audits) for word in WORDS}
+                lines[line["world"], int(line["audited"]), int(line["retrained"])] = {"audits": audits, **sums}
+    return lines
+
+
+def write(path: Path, lines: dict[tuple, dict]) -> None:
+    """Both tables: shares for programs, and the same for readers."""
+    table = ["| world | audited | retrained | audits | " + " | ".join(HEADS) + " |", "|---" * (4 + len(HEADS)) + "|"]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["world", "audited", "retrained", "audits", *WORDS])
+        for cell in [cell for cell in CELLS if cell in lines]:
+            audits = lines[cell]["audits"]
+            shares = {word: round(lines[cell][word] / audits, 4) for word in WORDS}
+            writer.writerow([*cell, audits, *shares.values()])
+            table.append(
+                "| " + " | ".join(map(str, [*cell, audits, *(shares[word] for word in HEADS.values())])) + " |"
+            )
+    path.with_suffix(".md").write_text("\n".join(table) + "\n")
+
+
+def counts(name: str, audited: int, retrained: int, seed: int) -> dict[str, int]:
+    """What one audit adds to its cell."""
+    rows = audit(name, audited, retrained, seed)
+    verdict = rows["mine"]["verdict"]
+    # A method that does nothing must not be equivalent where it keeps little.
+    alike = rows["none"]["verdict"] if WORLDS[name].get("remembered", 1.0) < 1 else verdict
     return {
-        "world": name, "audited": audited, "retrained": retrained, "audits": audits, **share,
-        "no_yardstick": own.count("no_yardstick") / audits, "none_found": found,
+        "distinguishable": int(rows["mine"]["p_holm"] <= 0.05), "equivalent": int(alike == "equivalent"),
+        "nothing_to_find": int(verdict == "nothing_to_find"), "no_yardstick": int(verdict == "no_yardstick"),
+        "none_found": int(rows["none"]["p_holm"] <= 0.05),
     }  # fmt: skip
 
 
@@ -132,15 +163,16 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
     wanted = parser.parse_args()
     path = wanted.to / "worlds.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for name in [name for name in WORLDS if wanted.only in name]:
-            for audited, retrained in SIZES if name == next(iter(WORLDS)) else (FEW,):
-                line = cell(name, audited, retrained, wanted.audits)
-                writer.writerow({key: round(x, 4) if isinstance(x, float) else x for key, x in line.items()})
-                file.flush()
-                print(line, flush=True)
+    lines = read(path)
+    for cell in [cell for cell in CELLS if wanted.only in cell[0]]:
+        line = lines.setdefault(cell, {"audits": 0, **dict.fromkeys(WORDS, 0)})
+        while line["audits"] < wanted.audits:
+            for word, one in counts(*cell, seed=line["audits"]).items():
+                line[word] += one
+            line["audits"] += 1
+            if line["audits"] % CHUNK == 0 or line["audits"] == wanted.audits:
+                write(path, lines)
+        print(cell, line, flush=True)
 
 
 if __name__ == "__main__":

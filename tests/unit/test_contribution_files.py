@@ -12,7 +12,7 @@ STANDARD = Standard(0.5, -1, "auc", scale="ratio", deciding=False, far=False, un
                     chance=added.OF_RETRAINED)  # fmt: skip
 ONE = Contribution(
     ("a", "b"), np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(2, 3, 2),
-    np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([4, 2, 9, 7]), STANDARD,
+    np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([4, 2, 9, 7]), STANDARD, np.array([0.25, 1.0]),
 )  # fmt: skip
 
 
@@ -26,10 +26,10 @@ def test_a_standard_decides_on_a_difference_of_blocks_unless_it_says_otherwise()
 
 @pytest.mark.parametrize("standard", [STANDARD, Standard(0.0, 1, "accuracy"), Standard(-3.0, 1, "x", lowest=-4.0)])
 def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path, standard):
-    written = {"one": replace(ONE, standard=standard), "two": ONE}
+    written = {"one": replace(ONE, standard=standard), "two": ONE, "three": replace(ONE, p=None)}
     added.write(tmp_path / "a.npz", written)
     found = added.read(tmp_path / "a.npz")
-    assert list(found) == ["one", "two"]
+    assert list(found) == ["one", "two", "three"]
     for name, one in found.items():
         for field, value in vars(written[name]).items():
             if isinstance(value, np.ndarray):
@@ -87,6 +87,10 @@ def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given
             for near in (0, 2, -2)
         ],
         ({"standard": replace(STANDARD, scale="x")}, "'x.scale' is 'x', but must be one of difference, ratio, log"),
+        *[
+            ({"p": np.array(p)}, "'x.p' must be a p-value for each of 2 numbers, or empty")
+            for p in ([0.5], [0.5, 1.5])
+        ],
         ({"standard": replace(STANDARD, chance="x")}, "'x.chance' is 'x', but must be one of samples, ret"),
     ],
 )  # fmt: skip

@@ -117,7 +117,7 @@ def test_what_numbers_of_verdicts_are_held_against():
     assert found == {
         "advantage": ("0.0", 1, "advantage", "difference"),
         "tail_advantage": ("0.0", 1, "tail", "difference"),
-        "auc": ("0.5", 1, "auc", "difference"),
+        **dict.fromkeys(("auc", "right_guesses"), ("0.5", 1, "auc", "difference")),
         "klom": ("0.0", 1, "klom", "difference"),
         "privacy_auc": ("0.5", 1, "auc", "difference"),
         "efficacy_auc": ("0.5", 1, "auc", "difference"),

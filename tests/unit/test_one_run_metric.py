@@ -317,11 +317,34 @@ def test_coins_are_a_fair_draw_for_verdicts_and_models_of_other_protocols_speak_
             phi = self.phi
             return type("Answers", (), {"phi": lambda self, labels, models: phi})()
 
+    Case.seed = 0
     (name,) = parts = one_run.contributions(Case(), one_run.Options())
-    assert (name, parts[name].standard.ideal, parts[name].standard.chance) == ("auc", 0.5, "samples")
-    forget, heldout = Case.phi[member.forget], Case.phi[member.heldout]
-    share = (forget[:, None] > heldout).mean()
-    assert parts[name].value[0, 0] == pytest.approx(share)
-    assert share > 0.9
+    assert (name, parts[name].standard.ideal, parts[name].standard.chance) == ("right_guesses", 0.5, "samples")
+    first, second = np.argsort(member.pair, kind="stable")[-80:].reshape(-1, 2).T
+    right = int((np.where(member.forget[0, first], 1, -1) * (Case.phi[0, first] - Case.phi[0, second]) > 0).sum())
+    assert parts[name].value[0, 0] == pytest.approx(right / 40)
+    assert parts[name].p[0] == pytest.approx(2 * binom.sf(right - 1, 40, 0.5))
     Case.membership = replace(member, pair=None)
     assert one_run.contributions(Case(), one_run.Options()) == {}
+
+
+def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
+    """Models with coins of their own, ties, an attack turned round and the control, which is none."""
+    member = Membership.concatenate(canaries(models=3, pairs=30))
+    rng = np.random.default_rng(2)
+    phi = np.round(rng.normal(size=member.forget.shape) + 0.6 * member.forget, 1)
+    scores = {(_one_run.PHI, ""): phi, ("mine", "trained"): rng.normal(size=phi.shape) - 1.5 * member.forget,
+              (_one_run.CONTROL, "trained"): 9.0 * member.forget}  # fmt: skip
+    tosses = _coins.tossed(member, seed=0)
+    rows = _one_run.evaluate(scores=scores, tosses=tosses, adaptive=[], delta=0.0, seed=0)
+    part = _one_run.contribution(scores=scores, tosses=tosses, standard=one_run.DECIDES["right_guesses"])
+    assert part.names == ("phi", "mine/trained")
+    assert part.p.min() == pytest.approx(found(rows, "one_run_p", "extended").value, rel=1e-12)
+    for name, value in zip(part.names, part.value, strict=True):
+        share = found(rows, "right_guesses", name)
+        right = round(share.value * share.n)
+        assert value.mean() == pytest.approx((right + (90 - share.n) / 2) / 90, rel=1e-12)
+        tail = min(binom.sf(right - 1, share.n, 0.5), binom.cdf(right, share.n, 0.5))
+        assert part.p[part.names.index(name)] == pytest.approx(min(4 * tail, 1.0))
+    assert found(rows, "right_guesses", "phi").n < 90, "some pairs tie"
+    assert part.influence.sum(axis=2) + part.imagined.sum(axis=2) == pytest.approx(0.0, abs=1e-12)

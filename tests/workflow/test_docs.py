@@ -62,7 +62,12 @@ def folder(tree, tmp_path):
 def rows(folder: Path, study: str) -> list[dict]:
     """The study's numbers."""
     assert (folder / f"results/{study}/report.html").stat().st_size > 10_000
-    with (folder / f"results/{study}/metrics.csv").open(newline="") as file:
+    return table(folder / f"results/{study}/metrics.csv")
+
+
+def table(path: Path) -> list[dict]:
+    """The records of a table."""
+    with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -151,7 +156,15 @@ def test_one_model_is_audited_by_its_coins_alone(folder):
         assert number(found, method, "one_run_p", "phi") < 1e-6
     assert 0.55 < number(found, "finetune", "right_guesses", "phi") <= number(found, "none", "right_guesses", "phi")
     assert 0 < number(found, "none", "epsilon_request", "phi") <= 100 * math.log(2)
-    assert (folder / "results/my_audit/tables/audit.md").read_text(encoding="utf-8").count("finetune") == 1
+    p = number(found, "finetune", "one_run_p", "extended")
+    (distances,) = (folder / "results/comparisons").glob("*/distances.csv")
+    for path, metric, column in (
+        (distances, "right_guesses", "p"), (folder / "results/my_audit/tables/headline.csv", "one_run_p", "value")
+    ):  # fmt: skip
+        (line,) = [line for line in table(path) if (line["method"], line["metric"]) == ("finetune", metric)]
+        assert float(line[column]) == pytest.approx(p, rel=1e-9)
+    (verdict,) = [line for line in table(distances.with_name("verdicts.csv")) if line["method"] == "finetune"]
+    assert f"p = {p:.2g}" in verdict["note"]
 
 
 def test_as_many_pairs_are_needed_as_the_page_says():

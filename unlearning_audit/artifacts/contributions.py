@@ -53,7 +53,8 @@ class Contribution:
     ``names`` [K]: the attack of each, "" where there is none; ``value`` float64 [K, models]; ``influence`` float [K,
     models, rows], how each sample moves it (0 where a model was not asked); ``imagined`` float64 [K, models, k], of
     imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
-    [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples.
+    [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples; ``p`` float64
+    [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K.
     """
 
     names: tuple[str, ...]
@@ -64,6 +65,7 @@ class Contribution:
     split: np.ndarray
     index: np.ndarray
     standard: Standard
+    p: np.ndarray | None = None
 
     def alike(self, reference: "Contribution") -> bool:
         """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
@@ -103,6 +105,7 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
             "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
             "narrows": np.array(standard.narrows), "chance": np.array(standard.chance),
             "coarse": np.array(standard.coarse),
+            "p": np.zeros(0) if contribution.p is None else contribution.p.astype(np.float64),
             "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
@@ -144,6 +147,10 @@ def _contribution(check: Check, name: str) -> Contribution:
     standard = Standard(
         ideal_value, near, margin, scale, deciding, far, units, narrows, chance, *map(float, ends), coarse
     )
+    p = check.field(f"{name}.p", "f", (None,))
+    if len(p) and (p.shape != (len(names),) or not ((p >= 0) & (p <= 1)).all()):
+        check.fail(f"{name}.p", f"must be a p-value for each of {len(names)} numbers, or empty")
     return Contribution(
-        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard
-    )
+        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard,
+        p if len(p) else None,
+    )  # fmt: skip

@@ -25,6 +25,8 @@ DISAGREE = (
     "differ, holds 0"
 )
 LONE = "one audited model: how such models vary is taken from retrained ones"
+#: Before the p-value of an exact test, which the verdict corrects.
+EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
 FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
 
 
@@ -84,6 +86,11 @@ class Read:
         return self.side.audited.names[self.place]
 
     @property
+    def exact(self) -> bool:
+        """Whether the p-value is that of an exact test."""
+        return self.side.audited.p is not None and self.side.yardstick is None
+
+    @property
     def disagree(self) -> bool:
         """Whether the distance differs from 0 by the test of chance, and its interval holds 0."""
         low, high = self._ends(self.together.half[self.place])
@@ -99,9 +106,10 @@ class Read:
             not self.side.paired
             and len(self.side.audited.unit) == self.numbers.design.units * self.numbers.design.splits
         )
-        note = "; ".join(filter(None, (LONE * alone, self.numbers.note, DISAGREE * self.disagree)))
-        estimate = Estimate(value, low, high, design.samples, note)
         far, p = self.side.audited.standard.far, float(self.together.p.min())
+        exact = f"{EXACT} {p:.2g}" * self.exact
+        note = "; ".join(filter(None, (LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree)))
+        estimate = Estimate(value, low, high, design.samples, note)
         inner = tuple(float(end) for end in np.clip(self.together.inner, *self.side.range))
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, least)
 
@@ -294,6 +302,8 @@ def read(
     place = int(np.abs(numbers.value).argmax())
     apart = None if chance is numbers else chance
     both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=apart, level=level)
+    if side.audited.p is not None and side.yardstick is None:
+        both = replace(both, p=side.audited.p)
     return Read(side, metric, numbers, chance, both, margin(side, margins), place, broken(side, margins))
 
 

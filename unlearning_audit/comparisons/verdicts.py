@@ -154,8 +154,8 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
             "inner_low": distance.inner[0], "inner_high": distance.inner[1],
             "margin_far": distance.margin[0], "margin_near": distance.margin[1],
             "broken": int(distance.least > distance.broken),
-            "scale": standard.scale, "p": max(distance.p, decide.LEAST_P),
-            "p_holm": _printed(judged[method].p_holm.get(metric, np.nan)),
+            "scale": standard.scale, "p": _printed(distance.p, read),
+            "p_holm": _printed(judged[method].p_holm.get(metric, np.nan), read),
             "closer": to_none.value, "closer_low": to_none.low,
             "closer_high": to_none.high, "against_none": decide.against_none(closer=to_none),
             "share_closed": closed.value, "share_low": closed.low, "share_high": closed.high,
@@ -165,9 +165,9 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict]:
     return rows
 
 
-def _printed(p: float) -> float:
-    """A p-value no smaller than anybody knows."""
-    return max(p, decide.LEAST_P) if p == p else p
+def _printed(p: float, read: Read) -> float:
+    """A p-value no smaller than anybody knows; one of an exact test as it is."""
+    return p if read.exact else float(np.maximum(p, decide.LEAST_P))
 
 
 def _verdict(
@@ -221,7 +221,7 @@ def _verdict(
     return {
         "method": method, "verdict": verdict, "found_by": _label(metric, one) if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
-        "margin": max(map(abs, one.distance.margin)), "p_holm": _printed(decision.p_holm),
+        "margin": max(map(abs, one.distance.margin)), "p_holm": _printed(decision.p_holm, one),
         "note": "; ".join(dict.fromkeys(filter(None, "; ".join(note).split("; ")))),
     }, needs  # fmt: skip
 

@@ -107,9 +107,9 @@ class Numbers:
     def cell(self, case: dict, metric: str, attack: str = "", where: Where = (), **place: str | int | float) -> Cell:
         """The number of ``metric`` in a case, or an empty cell with the reason.
 
-        Without ``attack``, the first of ``naming.ATTACKS`` that has the metric, else the first row's. ``where``, or
-        fields of `Row` by name, say what the number is about (``role="test"``); without them, it is the row about
-        everything, else the only one there is.
+        Without ``attack``, the first of those that the metric declares, then of ``naming.ATTACKS``, else the first
+        row's. ``where``, or fields of `Row` by name, say what the number is about (``role="test"``); without them, it
+        is the row about everything, else the only one there is.
         """
         where = where or Row(metric, **place).place
         if failure := self.failure(case):
@@ -120,7 +120,8 @@ class Numbers:
         if not rows:
             return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
         names = list(dict.fromkeys(row.attack for row in rows))
-        adversary = attack or next((name for name in ("", *naming.ATTACKS) if name in names), names[0])
+        preferred = ("", *naming.meaning(metric).attacks, *naming.ATTACKS)
+        adversary = attack or next((name for name in preferred if name in names), names[0])
         rows = [row for row in rows if row.attack == adversary]
         missing_attack = next(
             (f for f in self.failures(case) if (f.kind, f.name) == ("attack", adversary.partition("/")[0])), None

@@ -11,6 +11,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _coins, row
 from unlearning_audit.randomness.keyed import generator
@@ -82,6 +83,25 @@ def evaluate(
             ways = _together(names, values, single, sets, generator(seed, "one_run", model))
             table += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
     return table
+
+
+def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], standard: Standard) -> Contribution:
+    """The share of right guesses by every score but the control, for each set of coins; p is that of `evaluate` for the
+    best of all attacks in both directions.
+
+    A distance is one of all pairs, so ties count half in the share; they abstain from the test. Raises ValueError for
+    scores that are NaN for some sample of a pair.
+    """
+    names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
+    guesses = _guesses([value for key, value in scores.items() if key[0] != CONTROL], tosses)
+    samples = np.concatenate([np.minimum(toss.forgotten, toss.heldout) for toss in tosses])
+    number = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
+    index, column = np.unique(samples, return_inverse=True)
+    value, weight = (np.zeros((len(names), len(tosses), len(index))) for _ in range(2))
+    value[:, number, column], weight[:, number, column] = (1.0 + guesses) / 2, 1.0
+    units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
+    shares = stats.mean_influence(value=value, weight=weight)
+    return Contribution(tuple(names), *shares, units, splits, index, standard, audit.p_of_all(guesses=guesses))
 
 
 Ways = dict[str, tuple[Guesses, str]]

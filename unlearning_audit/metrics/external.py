@@ -99,6 +99,7 @@ def fair(case: ExternalCase) -> bool:
 DECIDES = {
     "auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0),
     **swap.DECIDES,
+    **one_run.DECIDES,
     **competition.DECIDES,
     **ruli.DECIDES,
 }
@@ -117,7 +118,8 @@ def contributions(case: ExternalCase, options: Options) -> dict[str, Contributio
     if member.heldout.any(axis=1).all() and member.forget.any(axis=1).all():
         phi = case.answers(case.unlearned_files).phi(case.labels)
         scores = case.scores if case.scores_file else {}
-        apart = swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
+        coins = _or_nothing(lambda: one_run.contributions(case, one_run.Options(**case.options["one_run"])))
+        apart = coins or swap.advantages(scores, phi, member) or {"auc": _confidence(case, phi)}
         parts |= _update.contributions(case, member)
     parts |= apart if fair(case) else _by_models(apart)
     if not _apart(case):

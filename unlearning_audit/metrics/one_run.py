@@ -8,12 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard, single
+from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _coins, _game, _one_run, swap
+from unlearning_audit.metrics import _coins, _one_run, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import separation
 
 #: Where a scenario asks for it besides the metrics of its protocol, it needs no retrained models.
 ALONE = True
@@ -21,7 +20,8 @@ ALONE = True
 NEEDS = ("coins",)
 DEFAULT = "canaries"
 
-_ATTACKS = ("phi", "phi_two_sided", "phi_likelihood_ratio", "adaptive", "extended", "extended_half")
+#: First those on which a verdict rests: the best of all in both directions, or of the confidence where it is alone.
+_ATTACKS = ("extended", "phi_two_sided", "phi", "phi_likelihood_ratio", "adaptive", "extended_half")
 QUANTITIES = (
     Quantity(
         "right_guesses", primary=True, ideal=0.5, attacks=_ATTACKS,
@@ -75,26 +75,25 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 
 #: Coins are a fair draw, so theory says what retraining reads.
-DECIDES = {"auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0), **swap.DECIDES}
+DECIDES = {
+    "right_guesses": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0),
+    "tail_advantage": swap.DECIDES["tail_advantage"],
+}
 
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
-    """Advantages of every attack on the canaries, or the AUC of the confidence where no attack was asked.
+    """The share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of attacks.
 
     {} for models of another protocol, whose sides its own metrics compare.
     """
     if case.membership.pair is None:
         return {}
-    member = case.membership[case.target]
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    if parts := swap.advantages(case.scores if case.scores_file else {}, phi, member):
-        return parts
-    rules = _game.game(
-        forget=member.forget, heldout=member.heldout, split=member.split, block=member.block, weight=member.weight
-    )
-    part = separation.auc(score=phi[:, rules.columns], positive=rules.forget, negative=rules.heldout)
-    places = {"unit": member.block, "split": member.split, "index": rules.columns}
-    return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
+    member, scores = case.membership[case.target], _one_run.scores_of(case)
+    tosses = _coins.tossed(member, case.seed)
+    guessed = _one_run.contribution(scores=scores, tosses=tosses, standard=DECIDES["right_guesses"])
+    attacks = case.scores if case.scores_file else {}
+    tails = swap.advantages(attacks, scores[_one_run.PHI, ""], member)
+    return {"right_guesses": guessed} | {name: part for name, part in tails.items() if name in DECIDES}
 
 
 def evaluate(case: Case, options: Options) -> list[Row]:

@@ -179,6 +179,17 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
     return name, replace(candidates[best], attacks=len(candidates))
 
 
+def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, "attacks"]:
+    """p-values of all attacks together, each in the direction that fits it better (Bonferroni): float64 [attacks].
+
+    Their least is the p-value of `best_of` in both directions.
+    """
+    counts = [count(guesses=row) for row in guesses]
+    tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
+             for row in counts]  # fmt: skip
+    return np.minimum(2 * len(counts) * np.exp(tails), 1.0)
+
+
 def chosen_on_half(
     *, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator, two_sided: bool = True
 ) -> tuple[int, Guesses]:
