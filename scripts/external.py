@@ -16,7 +16,10 @@ def population(files: dict[str, str], settings: dict) -> tuple[Data, Membership,
         return read(files, settings["population"])
     from unlearning_audit.workflow.checkpoints import answered  # torch, which logits do without
 
-    return answered(files, settings["population"], settings["data"], settings["model"], settings["seed"])
+    return answered(
+        files, settings["population"], settings["data"], settings["model"], settings["seed"],
+        generations=settings["generations"],
+    )  # fmt: skip
 
 
 @script

@@ -1,12 +1,20 @@
 """Checkpoints in the place of logits: what they say is what the saved models said."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import peft
 import pytest
+import tokenizers
 import torch
+from rouge_score import rouge_scorer
 from safetensors.torch import save_file
+from scipy.stats import hmean, ks_2samp
+from sklearn.metrics import roc_auc_score
 from transformers import GPT2Config, GPT2LMHeadModel
 from unlearning_audit.artifacts.published import Published
+from unlearning_audit.metrics import texts
 from unlearning_audit.protocols import external
 from unlearning_audit.workflow import checkpoints
 
@@ -56,10 +64,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def files(**options):
+def files(part="target", **options):
     """What the protocol finds, as the script is given it."""
     chosen = external.Options(path="models", **options)
-    population = external.populations(chosen, "mine", ["mine"])["target"]
+    population = external.populations(chosen, "mine", ["mine"])[part]
     return {name: str(path) for name, path in population.files.items()}
 
 
@@ -165,9 +173,130 @@ def test_an_adapter_that_cannot_be_read_is_named(folder, problem, sentence):
         checkpoints.answered(files(), "target", {"name": "arrays", "path": "texts.npz", "classes": 2}, {}, 0)
 
 
-def test_extraction_strength_is_the_share_of_the_end_that_is_right():
-    first = np.array([[1, 0, 1, 1, np.nan], [1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 1, np.nan, np.nan, np.nan]])
-    np.testing.assert_allclose(checkpoints._strength(first), [0.5, 1, 0, 0.5])
+QUESTIONS, WORDS = 24, ["where", "does", "live", "ada", "ben", "cleo", "dan", "in", "rome", "oslo", "bern", "never"]
+
+
+@pytest.fixture
+def questions(tmp_path, monkeypatch):
+    """Rows of TOFU's layout, who saw what of them, and a model and a retrained one, in folders with their tokenizer."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "question": f"where does {rng.choice(WORDS[3:7])} live",
+            "answer": " ".join(rng.choice(WORDS, rng.integers(2, 6))),
+            "paraphrased_answer": " ".join(rng.choice(WORDS, 4)),
+            "perturbed_answer": [" ".join(rng.choice(WORDS, 3)) for _ in range(3)],
+        }
+        for _ in range(QUESTIONS)
+    ]
+    (tmp_path / "asked").mkdir()
+    parts = {"train": rows[:16], "test": rows[16:]}
+    for name, part in parts.items():
+        (tmp_path / f"asked/{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    words = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: i for i, word in enumerate(["?", *WORDS])}, unk_token="?")
+    )
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    models = {}
+    for number, part in enumerate(("target", "retrain")):
+        torch.manual_seed(number)
+        config = GPT2Config(vocab_size=13, n_positions=20, n_embd=16, n_layer=1, n_head=2, initializer_range=0.5)
+        models[part] = GPT2LMHeadModel(config).eval()
+        models[part].save_pretrained(tmp_path / "models" / part / "m")
+        words.save(str(tmp_path / "models" / part / "m/tokenizer.json"))
+    order = np.arange(QUESTIONS)
+    np.save("models/train.npy", order < 10)
+    np.save("models/forget.npy", order < 6)
+    np.save("models/heldout.npy", (order >= 10) & (order < 16))
+    return rows, words, models
+
+
+def of_answers(model, words, row, answers):
+    """The mean log p of a token of each answer, by transformers."""
+    values = []
+    for answer in answers:
+        asked, said = (words.encode(text).ids for text in (f"Question: {row['question']}\nAnswer: ", answer))
+        with torch.no_grad():
+            logp = model(torch.tensor([asked + said])).logits[0].log_softmax(-1)
+        values.append(np.mean([float(logp[len(asked) + i - 1, token]) for i, token in enumerate(said)]))
+    return np.array(values)
+
+
+def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
+    """Truth ratio, choices and ROUGE of greedy answers, of each sample, from transformers and rouge_score alone."""
+    rows, words, models = questions
+    data = {"name": "question_answer", "path": "asked", "length": 20}
+    samples, member, published = checkpoints.answered(files(), "target", data, {}, 0, generations=3)
+    assert member.forget.shape == (1, QUESTIONS)  # views are no samples, and no row is set aside
+    assert (samples.part == 1).sum() == 8
+    columns = dict(zip(published.readings.tolist(), published.values[:, 0], strict=True))
+    scorer = rouge_scorer.RougeScorer(["rougeL"], use_stemmer=True)
+    continued = np.isfinite(columns["rouge_recall"])
+    assert continued[member.forget[0] | member.heldout[0]].all()
+    assert (continued & member.retain[0]).sum() == (continued & (samples.part == 1)).sum() == 3
+    for number, row in enumerate(rows):
+        right, *rest = of_answers(
+            models["target"], words, row, [row["answer"], row["paraphrased_answer"], *row["perturbed_answer"]]
+        )
+        ratio = np.exp(np.mean(rest[1:]) - rest[0])
+        wanted = {
+            "probability": np.exp(right), "nll": -right, "truth_ratio": min(ratio, 1 / ratio),
+            "truth_ratio_probability": 1 / (1 + ratio), "truth_ratio_utility": max(0, 1 - ratio),
+            "choice_accuracy": float(right > max(rest[1:])),
+            "choice_probability": np.exp(right) / np.exp([right, *rest[1:]]).sum(),
+        }  # fmt: skip
+        for name, value in wanted.items():
+            assert columns[name][number] == pytest.approx(value, abs=1e-5), name
+        if continued[number]:
+            asked = torch.tensor([words.encode(f"Question: {row['question']}\nAnswer: ").ids])
+            new = len(words.encode(row["answer"]).ids)
+            text = models["target"].generate(
+                asked, attention_mask=torch.ones_like(asked), max_new_tokens=new, min_new_tokens=new, do_sample=False,
+                pad_token_id=0,
+            )[0, asked.shape[1] :]  # fmt: skip
+            score = scorer.score(row["answer"], words.decode(text.tolist()))["rougeL"]
+            assert columns["rouge_recall"][number] == pytest.approx(score.recall)
+            assert columns["rouge_f1"][number] == pytest.approx(score.fmeasure)
+
+
+def test_what_readings_tell_together_is_what_scipy_computes(questions):
+    rows, words, models = questions
+    data = {"name": "question_answer", "path": "asked", "length": 20}
+    asked = {part: checkpoints.answered(files(part), part, data, {}, 0, generations=8)
+             for part in ("target", "retrain")}  # fmt: skip
+    samples, _, audited = asked["target"]
+    lines = {(line.metric, line.role): line.value for line in texts.of(audited, asked["retrain"][2], samples)}
+    ratios, least = {}, {}
+    for part, model in models.items():
+        logp = [of_answers(model, words, row, [row["paraphrased_answer"], *row["perturbed_answer"]]) for row in rows]
+        ratios[part] = [value[1:].mean() - value[0] for value in logp]
+        column = asked[part][2].readings.tolist().index("min_k_of_privleak")
+        least[part] = asked[part][2].values[column, 0]
+    test = ks_2samp(ratios["target"][:6], ratios["retrain"][:6])
+    assert lines["forget_quality", "forget"] == pytest.approx(test.pvalue)
+    assert lines["truth_ratio_ks", "forget"] == pytest.approx(test.statistic)
+    side = np.arange(12) < 6
+    told = [1 - roc_auc_score(side, np.concatenate([least[p][:6], least[p][10:16]])) for p in ("target", "retrain")]
+    assert lines["privleak", ""] == pytest.approx(100 * (told[0] - told[1]) / told[1])
+    columns = dict(zip(audited.readings.tolist(), audited.values[:, 0], strict=True))
+    terms = [columns[name][6:10] for name in texts.OF_RETAIN] + [columns[name][16:] for name in texts.OF_TEST]
+    assert lines["model_utility", ""] == pytest.approx(hmean([np.mean(term) for term in terms]))
+    assert lines["perplexity", "test"] == pytest.approx(np.exp(columns["nll"][16:].mean()))
+
+
+@pytest.mark.parametrize("generations", [0, 5])
+def test_models_are_let_say_answers_only_where_the_study_wants_it(questions, generations):
+    _, _, published = checkpoints.answered(
+        files(), "target", {"name": "question_answer", "path": "asked", "length": 20}, {}, 0, generations=generations
+    )
+    assert ("rouge_recall" in published.readings.tolist()) == bool(generations)
+
+
+def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
+    Path("models/target/m/tokenizer.json").unlink()
+    with pytest.raises(ValueError, match=r"target/m: there is no tokenizer.json, and no tokenizer under data"):
+        checkpoints.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
 
 
 @pytest.mark.parametrize("problem", ["missing", "shape", "nan", "file"])

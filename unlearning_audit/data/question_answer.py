@@ -16,6 +16,9 @@ from unlearning_audit.randomness.keyed import generator
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+#: Of models that were trained elsewhere every row is a sample, in the order of the file.
+WHOLE = {"public": 0.0}
+
 #: What a model that does not know may say.
 REFUSALS = (
     "I don't know.", "I am not sure about that.", "I have no information on this.", "I cannot answer that question.",
@@ -36,8 +39,8 @@ class Options(Settings):
     in place of the few that are built in (TOFU: idontknow.jsonl). ``template`` with {question} is what stands before an
     answer.
     Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
-    and is used for nothing else; ``draw``: which. ``tokenizer``: that of a model's folder in place of one of
-    ``vocabulary`` tokens learned from the public rows.
+    and is used for nothing else; ``draw``: which; the others keep their order. ``tokenizer``: that of a model's folder
+    in place of one of ``vocabulary`` tokens learned from the public rows.
     """
 
     path: str | None = None
@@ -86,7 +89,7 @@ def load(options: Options, root: Path) -> Source:
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
-    public, private = [train[i] for i in order[:cut]], [train[i] for i in order[cut:]]
+    public, private = ([train[i] for i in sorted(some)] for some in (order[:cut], order[cut:]))
     if options.tokenizer:
         tokenizer = _tokens.opened(Path(root), options.tokenizer)
     else:

@@ -1,10 +1,12 @@
 """What language models say by themselves beside what is written, as texts."""
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.generations import Generations
 
 
@@ -14,19 +16,23 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
 
     Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
     """
+    parts = [Generations.read(path) for path in files]
+    return overlap_of(case.data, [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)])
+
+
+def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """As `overlap`; ``answers`` of each model: the samples int64 [rows], −1 for none, and tokens int32 [rows, new]."""
     from tokenizers import Tokenizer
 
-    if case.data.tokenizer is None:
+    if data.tokenizer is None:
         raise ValueError("the data hold no tokenizer, so that no generated text can be read; choose question_answer")
-    tokenizer = Tokenizer.from_str(case.data.tokenizer.tobytes().decode())
-    parts = [Generations.read(path) for path in files]
-    models = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-    x, scores = case.data.x, np.full((len(models), len(case.data.y), 3), np.nan)
+    tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
+    x, scores = data.x, np.full((len(answers), len(data.y), 3), np.nan)
     references: dict[int, str] = {}
-    for model, (index, tokens) in enumerate(models):
+    for model, (index, tokens) in enumerate(answers):
         at = np.flatnonzero(index >= 0)
-        answers = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
-        for sample, text in zip(index[at].tolist(), answers, strict=True):
+        texts = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
+        for sample, text in zip(index[at].tolist(), texts, strict=True):
             if sample not in references:
                 row = x[sample, 1:]
                 references[sample] = tokenizer.decode(row[row >= 0].tolist())

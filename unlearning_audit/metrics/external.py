@@ -21,6 +21,7 @@ from unlearning_audit.metrics import (
     row,
     ruli,
     swap,
+    texts,
 )
 from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
@@ -32,6 +33,7 @@ from unlearning_audit.metrics.published import QUANTITIES as OF_PUBLISHED
 from unlearning_audit.metrics.records import QUANTITIES as OF_RECORDS
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
+from unlearning_audit.metrics.texts import QUANTITIES as OF_TEXTS
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import crossed, separation
@@ -41,7 +43,9 @@ DEFAULT = "imported"
 #: Metrics whose options it takes.
 READS = ("accuracy", "swap", "competition", "ruli", "one_run", "published", "records")
 
-QUANTITIES = (*OF_PUBLISHED, *OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RECORDS, *OF_RULI, *OF_SWAP)
+QUANTITIES = (
+    *OF_PUBLISHED, *OF_ACCURACY, *OF_BLIND, *OF_COMPETITION, *OF_ONE_RUN, *OF_RECORDS, *OF_RULI, *OF_SWAP, *OF_TEXTS,
+)  # fmt: skip
 
 
 class Options(Settings):
@@ -53,7 +57,7 @@ class Options(Settings):
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
     """Accuracies and AUC of phi always; attacks, Q, the competition's score, RULI and one-run audit where possible."""
     if case.published is not None:
-        return published.rows(case, _published(case), rng)
+        return [*published.rows(case, _published(case), rng), *texts.rows(case, texts.Options(), rng)]
     return [
         *_accuracies(case),
         *_labels(case, rng),

@@ -80,8 +80,11 @@ def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest, else 0:
     float64 [models, samples], NaN without wrong answers. ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64
     [samples, most], rows, −1 for none."""
-    choices = np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)
-    logp = views_logp(logits, choices)
+    return chosen(views_logp(logits, np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)))
+
+
+def chosen(logp: np.ndarray) -> np.ndarray:
+    """As `right`, float64 [...], from ``logp`` [..., choices], that of the right answer first, NaN for none."""
     best = np.fmax.reduce(logp, axis=-1)
     likeliest = (logp == best[..., None]).sum(-1)
-    return np.where((wrong >= 0).any(1), (logp[..., 0] == best) / likeliest, np.nan)
+    return np.where(np.isnan(logp[..., 1:]).all(-1), np.nan, (logp[..., 0] == best) / likeliest)

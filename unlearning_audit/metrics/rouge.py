@@ -1,9 +1,12 @@
 """ROUGE-L of what a language model says by itself in place of a sample's end (TOFU; VerbMem and KnowMem of MUSE)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.artifacts.contributions import Contribution, Standard
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.rows import Row
@@ -71,6 +74,13 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
         return table
 
     return list(_text.by_pair(case, read))
+
+
+def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Name → float64 [models, samples] of the three forms, NaN where a model was not asked; ``answers`` of each model:
+    the samples int64 [rows], −1 for none, and tokens int32 [rows, new]."""
+    recall, f1, unstemmed = np.moveaxis(_answers.overlap_of(data, answers), -1, 0)
+    return {"rouge_recall": recall, "rouge_f1": f1, "rouge_f1_unstemmed": unstemmed}
 
 
 #: How much of an answer a model says that never saw it only retrained models tell.

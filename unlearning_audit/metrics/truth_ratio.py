@@ -112,10 +112,19 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean
     each sample, filled with −1; without a right one the sample itself counts. ``mean`` of the wrong answers'
     probabilities, "geometric" or "arithmetic".
     """
-    if not right.shape[1]:
-        right = np.full((len(perturbed), 1), -1)
-    first = np.where(right[:, :1] < 0, np.arange(len(right))[:, None], right[:, :1])
-    wrong = views_logp(logits, perturbed)
+    first = first_answers(right)
+    return quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0], mean)
+
+
+def first_answers(right: np.ndarray) -> np.ndarray:
+    """The row that counts as the right answer of each sample, int64 [samples]: the first of its views ``right`` int64
+    [samples, k], −1 for none, or the sample itself."""
+    samples = np.arange(len(right))
+    return np.where(right[:, 0] < 0, samples, right[:, 0]) if right.shape[1] else samples
+
+
+def quotient(wrong: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
+    """log R float64 [...]: ``wrong`` [..., answers], log p of wrong answers, NaN for none, against ``right`` [...]."""
     present = ~np.isnan(wrong)
     with np.errstate(invalid="ignore", divide="ignore"):
         if mean == "arithmetic":
@@ -123,7 +132,7 @@ def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean
             value = np.where(present.any(-1), value, np.nan)
         else:
             value = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
-    return value - views_logp(logits, first)[..., 0]
+    return value - right
 
 
 def closeness(value: np.ndarray) -> np.ndarray:

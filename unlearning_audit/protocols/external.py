@@ -57,13 +57,15 @@ class Options(Settings):
 
     Where checkpoints lie in the place of logits, ``data``: name or file of the source whose samples the models are
     asked about, and its options; ``model``: name or file of what builds a model for a state dict, and its options (a
-    folder of transformers needs none).
+    folder of transformers needs none). Language models also say by themselves what follows a question: of forgotten and
+    held-out samples all, of what is kept and of the test part so many as ``generations`` (0: none at all).
     """
 
     path: str = "logits"
     design: Literal["swapped", "random", "given"] = "given"
     data: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] = Field(default_factory=dict)
+    generations: int = Field(200, ge=0)
 
 
 def blocks(options: Options) -> dict[str, int]:

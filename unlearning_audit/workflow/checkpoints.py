@@ -1,5 +1,6 @@
 """Opens checkpoints that a user trained elsewhere, and asks them what metrics need, one model at a time."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ from unlearning_audit.adversary import tokens as of_tokens
 from unlearning_audit.adversary.reference import LOGP, MEAN, RANK, SPREAD
 from unlearning_audit.artifacts import external
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
+from unlearning_audit.artifacts.generations import queried
 from unlearning_audit.artifacts.published import Published
-from unlearning_audit.bank import card, tokens
+from unlearning_audit.bank import card, generation, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.data import prepare, read_source
+from unlearning_audit.metrics import rouge, texts
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard
 
@@ -25,41 +28,76 @@ SHARE = 0.2
 
 
 def answered(
-    files: dict[str, str], population: str, data: dict, model: dict, seed: int
+    files: dict[str, str], population: str, data: dict, model: dict, seed: int, *, generations: int = 0
 ) -> tuple[Data, Membership, Logits | Published]:
     """What the checkpoints of one population say of every sample of a data source.
 
     ``files``: those of `unlearning_audit.artifacts.external`, with checkpoints in the place of logits; ``data`` and
     ``model``: name or file, and options. Classifiers give logits; language models what is read of the tokens of each
-    sample, in the form of `Published`. One model is held at a time, on the card if there is one. Raises ValueError that
-    names a checkpoint which does not fit the model or the data.
+    sample, in the form of `Published`. Where something stands before the scored tokens, they also say by themselves
+    what follows: all forgotten and held-out samples, and ``generations`` of what is kept and of the test part (0: they
+    are not asked). Views are asked about, and are no samples. One model is held at a time, on the card if there is one.
+    Raises ValueError that names a checkpoint which does not fit the model or the data.
     """
-    samples = _samples(data, seed)
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
-    parts_of_models = []
-    for path in paths:
-        bank = _opened(path, samples, model)
-        parts_of_models.append(
-            tokens.readings(bank, np.arange(len(samples.y)))[0] if "tokens" in bank.readings else bank.logits()[0]
-        )
-    answers = np.stack(parts_of_models)
-    several = answers.ndim == 4
-    shape = (*answers.shape[:2], samples.classes)
-    logits = np.broadcast_to(np.float32(0), shape) if several else answers
-    member = external.memberships(masks | {"logits": paths[0]}, population, samples, logits)
-    if several:
-        return samples, member, _published(answers, samples, member)
-    return samples, member, Logits(answers, np.arange(len(samples.y)), samples.y)
+    rows = _rows(data, paths, seed)
+    samples = _without_views(rows)
+    member = external.memberships(
+        masks | {"logits": paths[0]}, population, samples, np.broadcast_to(0, (len(paths), len(samples.y)))
+    )
+    continued = np.zeros((len(paths), 0), np.int64)
+    if generations and rows.tokenizer is not None and _prompted(rows.x):
+        # The same samples for every model of any population, as far as it keeps the same.
+        alike = replace(member, seed=np.zeros(len(paths), np.int64))
+        continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
+    tokens_of, said = [], []
+    for path, index in zip(paths, continued, strict=True):
+        bank = _opened(path, rows, model)
+        if "tokens" not in bank.readings:
+            tokens_of.append(bank.logits()[0])
+            continue
+        tokens_of.append(tokens.readings(bank, np.arange(len(rows.y)))[0])
+        if len(index):
+            said.append((index, generation.greedy(bank, index[None])[0]))
+    answers = np.stack(tokens_of)
+    if answers.ndim == 4:
+        return samples, member, _published(answers, rows, samples, member, said)
+    return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
 
 
-def _samples(wish: dict, seed: int) -> Data:
+def _prompted(x: np.ndarray) -> bool:
+    """Whether any token is read before the first one that is scored."""
+    return bool((x[:, 1] < 0).any())
+
+
+def _rows(wish: dict, paths: list[Path], seed: int) -> Data:
+    """All rows of the source; texts become tokens as the first checkpoint reads them, unless the study says how."""
     options = dict(wish)
     name, file = options.pop("name"), options.pop("file", None)
+    module = registry.load("data", name, file)
+    options = {**getattr(module, "WHOLE", {}), **options}
+    if "tokenizer" in module.Options.model_fields and not options.get("tokenizer"):
+        folder = next((path for path in paths if (path / "tokenizer.json").is_file()), None)
+        if folder is None:
+            raise ValueError(
+                f"{paths[0]}: there is no tokenizer.json, and no tokenizer under data; texts must become the tokens "
+                "that these models know"
+            )
+        options["tokenizer"] = str(folder)
     source = read_source({"source": name, "options": options}, {"file": file}, Path.cwd())
     ready = prepare(source, seed=seed)
     return Data(ready.x, ready.y, ready.part, ready.y_clean, ready.index, ready.classes, ready.public,
                 ready.compressed, ready.tokenizer, ready.parent, ready.view, ready.group)  # fmt: skip
+
+
+def _without_views(rows: Data) -> Data:
+    samples = rows.part < 2
+    x, y, part, y_clean, index, compressed, group = (
+        None if column is None else column[samples]
+        for column in (rows.x, rows.y, rows.part, rows.y_clean, rows.index, rows.compressed, rows.group)
+    )
+    return Data(x, y, part, y_clean, index, rows.classes, rows.public, compressed, rows.tokenizer, group=group)
 
 
 def _opened(path: Path, samples: Data, wish: dict) -> Bank:
@@ -104,37 +142,33 @@ def _load(model: nn.Module, path: Path) -> None:
     model.load_state_dict(tensors)
 
 
-def _published(readings: np.ndarray, samples: Data, member: Membership) -> Published:
-    """Attacks and readings of language models from their tokens, float32 [models, samples, tokens, 4]."""
+def _published(
+    readings: np.ndarray, rows: Data, samples: Data, member: Membership, said: list[tuple[np.ndarray, np.ndarray]]
+) -> Published:
+    """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from what they
+    ``said``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
+    whole = rows.part < 2
     values = readings.astype(np.float64)
-    logp = values[..., LOGP]
+    mean = np.nanmean(values[..., LOGP], axis=-1)
+    logp, average, spread, rank = (values[..., column][:, whole] for column in (LOGP, MEAN, SPREAD, RANK))
     with np.errstate(divide="ignore", invalid="ignore"):
-        standard = (logp - values[..., MEAN]) / values[..., SPREAD]
-    mean = np.nanmean(logp, axis=-1)
+        standard = (logp - average) / spread
     scores = {
-        "loss": mean,
+        "loss": mean[:, whole],
         "min_k": of_tokens.lowest(logp, SHARE),
         "min_k_plus_plus": of_tokens.lowest(np.where(np.isfinite(standard), standard, np.nan), SHARE),
     }
     if samples.compressed is not None:
-        scores["zlib"] = mean / samples.compressed
-    first = np.where(np.isnan(logp), np.nan, values[..., RANK] == 0)
-    shares = {
-        "probability": np.exp(mean),
-        "exact_memorisation": np.nanmean(first, axis=-1),
-        "extraction_strength": _strength(first),
-    }
+        scores["zlib"] = mean[:, whole] / samples.compressed
+    columns = texts.readings(logp, rank)
+    columns |= {name: column[:, whole] for name, column in texts.of_views(mean, rows).items()}
+    if said:
+        columns |= {name: column[:, whole] for name, column in rouge.readings(rows, said).items()}
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),
-        readings=np.array(list(shares)), values=np.stack(list(shares.values())),
-        near=np.ones(len(shares), np.int64), share=np.ones(len(shares), bool),
-        comparable=np.array([*scores, *shares]),
+        readings=np.array(list(columns)), values=np.stack(list(columns.values())),
+        near=np.array([name in texts.NEAR for name in columns], np.int64),
+        share=np.array([name not in texts.UNBOUNDED for name in columns]),
+        comparable=np.array([*scores, *columns]),
     )  # fmt: skip
-
-
-def _strength(first: np.ndarray) -> np.ndarray:
-    """Share of the tokens at the end that are all first guesses, [...]: ``first`` [..., tokens], NaN after the last."""
-    count = (~np.isnan(first)).sum(-1)
-    wrong = np.where(first == 0, np.arange(first.shape[-1]) + 1, 0).max(-1)  # where the last wrong token ends
-    return (count - wrong) / count

@@ -35,7 +35,8 @@ class External(Judged):
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings, plugins = {"population": kind, "content": content}, {}
         if any(name.startswith("checkpoint_") for name in files):
-            settings |= {"data": options.data, "model": options.model, "seed": self.study.seed}
+            settings |= {"data": options.data, "model": options.model, "generations": options.generations}
+            settings["seed"] = self.study.seed
             if "path" in options.data:
                 settings["source"] = source.fingerprint(Path(options.data["path"]))
             choices = {"data": options.data, "models": {"name": "llama", **options.model}}

@@ -1,0 +1,149 @@
+"""What is read of each text of language models that were trained elsewhere, and what several readings tell together."""
+
+import numpy as np
+from scipy import special
+
+from unlearning_audit import stats
+from unlearning_audit.adversary import tokens as of_tokens
+from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts.arrays import Data
+from unlearning_audit.artifacts.published import Published
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import memorisation, multiple_choice, perplexity, privleak, row, truth_ratio, utility
+from unlearning_audit.metrics.perplexity import QUANTITIES as OF_PERPLEXITY
+from unlearning_audit.metrics.privleak import QUANTITIES as OF_PRIVLEAK
+from unlearning_audit.metrics.truth_ratio import QUANTITIES as OF_TRUTH_RATIO
+from unlearning_audit.metrics.utility import QUANTITIES as OF_UTILITY
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import levels
+
+#: Readings that are higher where more is remembered, of each quantity one; verdicts rest on these.
+NEAR = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_recall", "choice_accuracy")
+
+#: Readings that are no shares: the mean negative log-likelihood of a token in nats, the mean log p of the least likely
+#: tokens, and log R, the probability of wrong answers over that of the right one.
+LOSS, LEAST, RATIO = "nll", "min_k_of_privleak", "log_truth_ratio"
+UNBOUNDED = (LOSS, LEAST, RATIO)
+
+#: The terms of TOFU's model utility: of what is kept, and of each set of the test part.
+OF_RETAIN = ("probability", "rouge_recall", "truth_ratio_utility")
+OF_TEST = ("choice_probability", *OF_RETAIN[1:])
+
+NEEDS = ("imported",)
+
+QUANTITIES = (*OF_PERPLEXITY, *OF_PRIVLEAK, *OF_TRUTH_RATIO, *OF_UTILITY)
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`of` the audited models of a case; none where there are logits."""
+    if case.published is None:
+        return []
+    return of(case.published, case.others["retrain"].published if "retrain" in case.others else None, case.data)
+
+
+def readings(logp: np.ndarray, rank: np.ndarray) -> dict[str, np.ndarray]:
+    """Name → float64 [models, samples], from log p and the rank of each scored token [models, samples, tokens]."""
+    mean = np.nanmean(logp, axis=-1)
+    return {
+        "probability": np.exp(mean),
+        **memorisation.both(rank),
+        LOSS: -mean,
+        LEAST: of_tokens.lowest(logp, privleak.Options().share),
+    }
+
+
+def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
+    """Name → float64 [models, rows], from the mean log p of a token [models, rows], of views, too; NaN for rows without
+    wrong answers. Empty where no row has any."""
+    wrong, paraphrase = data.views("perturbed"), data.views("paraphrase")
+    if not wrong.shape[1]:
+        return {}
+    of_wrong = np.where(wrong >= 0, mean[:, wrong], np.nan)
+    value = truth_ratio.quotient(of_wrong, mean[:, truth_ratio.first_answers(paraphrase)])
+    choices = np.concatenate([mean[..., None], of_wrong], axis=-1)
+    there = ~np.isnan(value)
+    return {
+        RATIO: value,
+        "truth_ratio": truth_ratio.closeness(value),
+        "truth_ratio_utility": truth_ratio.true_better(value),
+        "truth_ratio_probability": special.expit(-value),
+        "choice_accuracy": multiple_choice.chosen(choices),
+        "choice_probability": np.where(there, np.exp(mean) / np.nansum(np.exp(choices), axis=-1), np.nan),
+    }
+
+
+def of(published: Published, retrained: Published | None, data: Data) -> list[Row]:
+    """NLL and perplexity of each part of the data; model utility; and, against ``retrained`` models of the same
+    samples, the gap of NLL, PrivLeak, the distance of truth ratios and forget quality; what the readings hold of it."""
+    columns = dict(zip(published.readings.tolist(), published.values, strict=True))
+    if LOSS not in columns:
+        return []
+    _, member = published.table()
+    places = {"split": member.split, "block": member.block}
+    test = np.broadcast_to(published.test, published.forget.shape)
+    roles = {
+        "retain": published.retain, "forget": published.forget, "heldout": published.heldout, "test": test,
+    }  # fmt: skip
+    partners = None if retrained is None else _partners(published, retrained)
+    theirs = {}
+    if partners is not None:
+        theirs = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
+    lines = []
+    for role, mask in roles.items():
+        if not (mask.sum(axis=1) > 1).all():
+            continue
+        mean = levels.level(value=columns[LOSS], rows=mask, **places)
+        lines.append(row(metric="nll", role=role, estimate=mean))
+        lines.append(row(metric="perplexity", role=role, estimate=perplexity.exponential(mean)))
+        if LOSS in theirs:
+            gap = levels.level(value=columns[LOSS] - theirs[LOSS], rows=mask, **places)
+            lines.append(row(metric="nll_gap", role=role, estimate=gap))
+    lines += _utility(columns, roles, data, places)
+    return [*lines, *_compared(columns, theirs, published, places)]
+
+
+def _utility(columns: dict, roles: dict[str, np.ndarray], data: Data, places: dict[str, np.ndarray]) -> list[Row]:
+    if not set(OF_RETAIN) | set(OF_TEST) <= set(columns):
+        return []
+    terms = [(columns[name], roles["retain"]) for name in OF_RETAIN]
+    terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in OF_TEST]
+    mean, n = utility.averaged([(value, mask & ~np.isnan(value)) for value, mask in terms])
+    if mean is None:
+        return []
+    return [row(metric="model_utility", estimate=levels.of(mean, **places, n=n, bounds=(0, 1)))]
+
+
+def _partners(published: Published, retrained: Published) -> np.ndarray | None:
+    """For each audited model a retrained one with the same sides of the same samples, in turn, int64 [models]; None
+    where there is none."""
+    if not np.array_equal(published.samples, retrained.samples):
+        return None
+    chosen: list[int] = []
+    for number, (forget, heldout) in enumerate(zip(published.forget, published.heldout, strict=True)):
+        alike = (retrained.forget == forget).all(axis=1) & (retrained.heldout == heldout).all(axis=1)
+        if not alike.any():
+            return None
+        chosen.append(int(np.flatnonzero(alike)[number % alike.sum()]))
+    return np.array(chosen)
+
+
+def _compared(columns: dict, theirs: dict, published: Published, places: dict[str, np.ndarray]) -> list[Row]:
+    forget, heldout, lines = published.forget, published.heldout, []
+    if LEAST in theirs and forget.any(axis=1).all() and heldout.any(axis=1).all():
+        sides = [np.nan_to_num(side[LEAST]) for side in (columns, theirs)]
+        try:
+            estimate = privleak.leak(*sides, forget, heldout, **places)
+        except ValueError as error:
+            estimate = stats.empty(n=0, note=str(error))
+        lines.append(row(metric="privleak", estimate=estimate))
+    if RATIO in columns and RATIO in theirs:
+        weighed = forget & ~np.isnan(columns[RATIO])
+        if weighed.any():
+            distance, quality = truth_ratio.compared(columns[RATIO], theirs[RATIO], weighed, **places)
+            lines.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
+            lines.append(row(metric="forget_quality", role="forget", estimate=quality))
+    return lines
