@@ -2,6 +2,7 @@
 
 import pytest
 from unlearning_audit.artifacts.files import ArtifactError
+from unlearning_audit.comparisons.distances import DISAGREE
 from unlearning_audit.display import decisions
 from unlearning_audit.display.figures import _resolution, _verdicts
 from unlearning_audit.display.lookup import Numbers
@@ -47,6 +48,21 @@ def said(line, *others, **more):
 )  # fmt: skip
 def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, tone):
     assert said(line) == (text, tone)
+
+
+def test_an_interval_that_holds_0_beside_a_verdict_says_what_each_rests_on():
+    """On the page, in the table and on a terminal; nowhere if test and interval agree."""
+    cases = [case("s", name) for name in ("none", "retrain", "retrain_control", "x")]
+    numbers = Numbers([q(one, 0.9) for one in cases], cases)
+    for disagree in (0, 1):
+        line = rows("x", "distinguishable", 0.01, note=DISAGREE * disagree, disagree=disagree)
+        line[1][0]["note"] = DISAGREE * disagree
+        some = made(PLACE, *GOOD, line)
+        (sentence,) = sentences.methods(numbers, some)
+        table = verdicts.verdicts(some, "study")
+        (cells,) = [row.cells for row in table.lines if row.label == "x"]
+        terminal = " ".join("\n".join(headline._verdicts(numbers, some, 100)).split())
+        assert (DISAGREE in sentence.text, DISAGREE in cells[2].notes, DISAGREE in terminal) == (bool(disagree),) * 3
 
 
 def test_what_would_decide_is_said_with_its_cost():

@@ -21,8 +21,7 @@ THEORY = "theory"
 SOFT = 0.25
 
 DISAGREE = (
-    "the test asks what chance alone does and finds it; the interval, which also covers how other pairs and models "
-    "differ, holds 0"
+    "the verdict rests on a test against chance alone, the interval covers other pairs and models too and holds 0"
 )
 LONE = "one audited model: how such models vary is taken from retrained ones"
 #: Before the p-value of an exact test, which the verdict corrects.

@@ -3,6 +3,7 @@
 import math
 
 from unlearning_audit.artifacts import verdicts as files
+from unlearning_audit.comparisons.distances import DISAGREE
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
@@ -103,13 +104,16 @@ def reading(judgements: Decisions) -> str:
 
 
 def brief(judgements: Decisions, where: Place) -> Sheet:
-    """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells."""
+    """The verdicts of one scenario for a terminal: class, share closed, distance and the metric that tells; what test
+    and interval rest on where they seem to disagree."""
     rows, lines = judgements.verdicts[where], []
     for method in _ordered(rows):
         whole = _line(judgements, where, method, rows[method], section=False)
         word, share, distance, by, _, _, _, test = whole.cells
-        bare = word.text, share.text.split(" [")[0], distance.text, by.text, test.text
-        lines.append(Line(whole.label, tuple(map(Entry, bare))))
+        spoken = judgements.main_distance(where, method)
+        apart = (DISAGREE,) if spoken and spoken["disagree"] == 1 else ()
+        bare = Entry(word.text), Entry(share.text.split(" [")[0]), Entry(distance.text, apart)
+        lines.append(Line(whole.label, (*bare, Entry(by.text), Entry(test.text))))
     heads = tuple(map(Head, (*HEADS, "gap")))
     return Sheet("verdicts", "", "", lookup.label(where), heads, tuple(lines))
 
