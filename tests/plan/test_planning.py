@@ -13,6 +13,7 @@ from unlearning_audit.workflow import plan
 ROOT = source.SCRIPTS.parent
 # external.yaml is a template that waits for a user's folder.
 STUDIES = [ROOT / "config.yaml", *(p for p in sorted((ROOT / "studies").glob("*.yaml")) if p.stem != "external")]
+STUDIES += sorted((ROOT / "studies/gallery").glob("*.yaml"))
 HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
 #: Plans each study that it is given; a line for each.

@@ -31,6 +31,20 @@ def test_the_readme_is_short_and_names_files_that_are_there():
         assert (ROOT / path).is_file(), path
 
 
+def test_the_gallery_shows_every_report_by_its_picture_in_small_files():
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    files = {path.name: path.stat().st_size for path in (ROOT / "docs" / "gallery").iterdir()}
+    reports = re.findall(r"\]\(gallery/(\w+)\.png\)\]\(gallery/(\w+)\.html\)", text)
+    assert sorted(f"{name}.{ending}" for name, _ in reports for ending in ("html", "png")) == sorted(files)
+    assert all(picture == report for picture, report in reports)
+    assert {path.stem for path in (ROOT / "studies/gallery").glob("*.yaml")} == {name for name, _ in reports} - {"tofu"}
+    assert all(size < (200_000 if name.endswith(".png") else 3_000_000) for name, size in files.items())
+    for name, _ in reports:
+        page = (ROOT / f"docs/gallery/{name}.html").read_text(encoding="utf-8")
+        assert not re.findall(r'(?:href|src)="(?!#|data:image/png;base64,|tables/)[^"]*"', page)
+        assert "/tmp/" not in page
+
+
 def test_the_map_names_every_room_and_no_other():
     there = {path.parent.name for path in (ROOT / "unlearning_audit").glob("*/__init__.py")}
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
