@@ -176,6 +176,47 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert sentence in ended("try", "mine.py")
 
 
+@pytest.mark.parametrize(
+    ("part", "wrong", "sentence"),
+    [
+        (
+            "return models",
+            "return models[0]",
+            "mine.py: read must return a list of unlearning_audit.readers.Model, it ret",
+        ),
+        ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 is there twice"),
+        ("np.array(scores)}", "np.array(scores) * np.nan}", "the scores 'score' have values that are NaN"),
+        (
+            "    models = []",
+            "    [][3]\n    models = []",
+            "mine.py line 24, in read: IndexError: list index out of range",
+        ),
+        ("heldout=~forget", "heldout=None", "results/mine.txt: heldout must be bool, one for each of the 60 samples"),
+    ],
+)
+def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sentence, capsys):
+    assert ended("new", "mine.py", "--kind", "reader") == 0
+    assert ended("check", "mine.py") == 0
+    rng = np.random.default_rng(0)
+    Path("results").mkdir()
+    for name, memory in (("none", 2.0), ("retrain", 0.0), ("mine", 0.5)):
+        sides = ["forget"] * 30 + ["heldout"] * 30
+        lines = [f"s{i},{side},{rng.normal(memory * (i < 30))}\n" for i, side in enumerate(sides)]
+        Path(f"results/{name}.txt").write_text("sample,side,score\n" + "".join(lines))
+    assert ended("try", "mine.py", "--on", "results") == 0
+    said = capsys.readouterr().out
+    assert "mine.py is sound: a reader of result files" in said
+    assert "results/retrain.txt: retrain; 30 forgotten and 30 held-out samples; score" in said
+    assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
+    assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
+    assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
+    assert "its option 'columns'" in ended("read", "results", "--reader", "mine.py", "--columns", "a=b", "--only-write")
+    text = Path("mine.py").read_text()
+    assert part in text
+    Path("mine.py").write_text(text.replace(part, wrong))
+    assert sentence in ended("try", "mine.py", "--on", "results")
+
+
 def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
     """From nothing to a number with four commands; no file of ours is opened, and none of theirs edited."""
     assert ended("new", "my_method.py") == 0

@@ -18,14 +18,18 @@ COMMANDS = {
         "make everything that a study asks for; what follows the study goes to snakemake",
         "audit run mine.yaml\naudit run mine.yaml --cores 8\naudit run mine.yaml --config only=[noisy]",
     ),
-    "check": ("say what is wrong with a study, or what would be made", "audit check mine.yaml"),
+    "check": (
+        "say what is wrong with a study, or what would be made; of a file of your own, whether it can be used",
+        "audit check mine.yaml\naudit check my_reader.py",
+    ),
     "new": (
-        "write a study, a method, an attack, a metric, a protocol, a model or a data source to start from",
+        "write a study, or a file of any kind, to start from: a method, an attack, a metric, a model, a reader, …",
         "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py",
     ),
     "try": (
         "run a file of any kind on something small, or on a study's data and model, with all that a study checks",
-        "audit try my_method.py\naudit try repo/unlearn.py --study mine.yaml\naudit try f.py --set function=forget",
+        "audit try my_method.py\naudit try repo/unlearn.py --study mine.yaml\naudit try f.py --set function=forget\n"
+        "audit try my_reader.py --on results",
     ),
     "why": (
         "say why something failed, with the calls that led there; or what an edit makes anew, and through which field",
@@ -99,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
         if name == "try":
             one.add_argument("--study", default="", help="try it on the data and model of this study, with its options")
             one.add_argument("--scenario", default="", help="which of the study; default: the first")
+            one.add_argument(
+                "--on", default="", metavar="PATH", help="of a reader: the result file or folder that it reads"
+            )
             one.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", dest="fields",
                              help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
         if name == "new":
@@ -118,8 +125,15 @@ def _planned(file: str):
 
 def _check(asked: argparse.Namespace, more: list[str]) -> int:
     from unlearning_audit.display import outlook
-    from unlearning_audit.workflow import rehearsal
+    from unlearning_audit.workflow import rehearsal, trial
 
+    if asked.file.endswith(".py"):
+        kind = trial.kind(asked.file)
+        if not registry.is_function(kind, Path(asked.file), "unlearn"):
+            registry.load(kind, starts.named(Path(asked.file).stem), asked.file)
+        noun = next(noun for part, noun in trial.NOUNS.items() if trial.KINDS[part] == kind)
+        print(f"{asked.file} is sound: {noun}. Next: audit try {asked.file}")
+        return 0
     found = _planned(asked.file)
     study, nodes = found.study, [node for stage in found.nodes.values() for node in stage.values()]
     done = sum(Path(node.outputs["spec"]).exists() for node in nodes)
@@ -218,6 +232,9 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
     if kind == "study":
         print(f"Wrote {file}. Next: audit check {file}, then audit run {file}")
         return 0
+    if kind == "reader":
+        print(f"Wrote {file}. Next: audit try {file} --on RESULTS, then audit read RESULTS --reader {file}")
+        return 0
     print(
         f"Wrote {file}. Next: audit try {file}. A study names it {how.format(**known)}; "
         f"audit new mine.yaml --with {file} writes one"
@@ -268,7 +285,10 @@ def _try(asked: argparse.Namespace, more: list[str]) -> int:
         setting = rehearsal.setting(plan, asked.scenario)
     for text in asked.fields:
         _set(fields, text)
-    if trial.kind(asked.file, fields.get("function", "")) in ("metrics", "protocols"):
+    kind = trial.kind(asked.file, fields.get("function", ""))
+    if kind == "readers":
+        print(read.attempt(asked.file, asked.on, fields))
+    elif kind in ("metrics", "protocols"):
         print(tiny.attempt(asked.file, fields))
     else:
         print(trial.attempt(asked.file, setting, fields))

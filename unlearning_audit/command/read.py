@@ -62,6 +62,22 @@ def written(asked: argparse.Namespace) -> str:
     return str(study)
 
 
+def attempt(file: str, place: str, options: dict) -> str:
+    """What a reader of a user's own reads at or below ``place``: every model that it returns, in a line. Raises
+    ValueError in one sentence if nothing is named there, or for what the reader does wrong."""
+    from unlearning_audit import readers
+
+    if not place:
+        raise ValueError(f"{file}: this is a reader of result files; name one, or a folder: audit try {file} --on PATH")
+    models = readers.models(Path(place), file, options)
+    lines = [f"{file} keeps the contract. At {place} it reads {len(models)} model{'s' if len(models) > 1 else ''}:"]
+    for model in models:
+        columns = [*model.scores, *model.readings]
+        about = f"{int(model.forget.sum())} forgotten and {int(model.heldout.sum())} held-out samples"
+        lines.append(f"  {model.file}: {model.name}; {about}; {', '.join(columns) or 'nothing of any sample'}")
+    return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
+
+
 def _options(columns: list[str]) -> dict | None:
     if not columns:
         return None

@@ -225,6 +225,49 @@ def unlearn(model, retain_loader, forget_loader, lr=0.01):
     return model
 '''
 
+READER = '''"""{title}: say in a sentence whose result files these are."""
+
+import numpy as np
+
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.readers import Model
+
+
+class Options(Settings):
+    """What ``audit try --set`` may say: the character that ``divides`` the columns of a line."""
+
+    divides: str = ","
+
+
+def files(place):
+    """The result files of this format at or below ``place``, a file or a folder; tell them by what they hold."""
+    paths = [place] if place.is_file() else sorted(place.rglob("*.txt"))
+    return [path for path in paths if path.read_text(errors="replace").startswith("sample")]
+
+
+def read(paths, options, root):
+    """A model for each file. After a first line of heads come sample, side (forget or heldout) and score (higher = more
+    like a member). Raises ValueError that names the file and the line."""
+    models = []
+    for path in paths:
+        ids, sides, scores = [], [], []
+        for number, line in enumerate(path.read_text().splitlines()[1:], start=2):
+            try:
+                sample, side, score = line.split(options.divides)
+                scores.append(float(score))
+            except ValueError:
+                raise ValueError(f"{{path}}: line {{number}} is not sample, side, score") from None
+            ids.append(sample)
+            sides.append(side.strip())
+        forget = np.array(sides) == "forget"
+        # "none": before unlearning, "retrain": never saw the forget set; any other is a method's name.
+        role = path.stem if path.stem in ("none", "retrain") else "unlearned"
+        method = path.stem if role == "unlearned" else ""
+        columns = {{"score": np.array(scores)}}
+        models.append(Model(path, role, method=method, ids=tuple(ids), forget=forget, heldout=~forget, scores=columns))
+    return models
+'''
+
 #: Kind → (what is written, how a study names it).
 KINDS = {
     "study": (STUDY, ""),
@@ -235,6 +278,7 @@ KINDS = {
     "attack": (ATTACK, "under attacks: {name}: {{file: {file}}}"),
     "model": (MODEL, "as the model: {{name: {name}, file: {file}}}"),
     "data": (DATA, "as the data: {{name: {name}, file: {file}, test_size: 0.2}}"),
+    "reader": (READER, ""),
 }
 
 

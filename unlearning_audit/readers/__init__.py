@@ -5,12 +5,12 @@ A reader defines ``files(place)``, the result files of its format at or below a 
 the same three parts. `imported` asks all of them and puts comparable models together.
 """
 
-from unlearning_audit.readers._gather import Imported, imported
+from unlearning_audit.readers._gather import Imported, imported, models
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading
 from unlearning_audit.readers._write import agreement_rows, write, yardstick
 
 __all__ = [
     "FORGET", "HELDOUT", "OTHER", "RETAIN", "Agreement", "Group", "Imported", "Model", "Reading", "agreement_rows",
-    "imported", "write", "yardstick",
+    "imported", "models", "write", "yardstick",
 ]  # fmt: skip

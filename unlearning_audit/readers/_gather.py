@@ -1,10 +1,16 @@
 """Asks every reader for what is its own below some paths, and puts comparable models together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
 
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
+from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _groups
 from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import Agreement, Model
@@ -39,37 +45,78 @@ def imported(
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")
-    models: list[Model] = []
+    every: list[Model] = []
     formats: dict[Path, str] = {}
     across = {}
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
-            fresh = [path for path in module.files(place) if path not in formats]
+            fresh = [path for path in _called(module, module.files, place) if path not in formats]
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
             root = place if place.is_dir() else place.parent
-            fresh_models = module.read(fresh, module.Options(**(options or {})), root)
+            fresh_models = _read(module, fresh, options or {}, root)
             across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
         _without_common_words(alike)
-        models += alike
-    if not models:
+        every += alike
+    if not every:
         formats_known = ", ".join(registry.names("readers"))
         raise ValueError(
             f"{places[0]}: holds no results of a format that is known here ({formats_known}); for another one, write a "
             "reader of your own and name it with --reader FILE"
         )
-    _groups.assign(models, retrain, none)
-    groups = _groups.grouped(models, alone=alone)
-    agreements = {model.file: list(model.agreements) for model in models}
+    _groups.assign(every, retrain, none)
+    groups = _groups.grouped(every, alone=alone)
+    agreements = {model.file: list(model.agreements) for model in every}
     for group in groups:
         for model in group.models:
             compare = across.get(id(model))
             if compare and group.retrain and model not in group.retrain and _same_set(model, group.retrain[0]):
                 agreements[model.file] += compare(model, group.retrain[0])
     return Imported(groups, agreements, formats)
+
+
+def models(place: Path, reader: str, options: dict) -> list[Model]:
+    """What one reader, a name or a user's own file, reads at or below a path. Raises ValueError where it finds nothing,
+    or does not keep its contract."""
+    if not place.exists():
+        raise ValueError(f"{place}: there is no such file or folder")
+    ((_, module),) = _readers(reader)
+    paths = list(_called(module, module.files, place))
+    if not paths:
+        raise ValueError(f"{reader}: files lists no result file at {place}; it must return the paths of those to read")
+    return _read(module, paths, options, place if place.is_dir() else place.parent)
+
+
+def _read(module: ModuleType, paths: list[Path], options: dict, root: Path) -> list[Model]:
+    """The models that a reader returns, each whole. Raises ValueError that names the result file, or the reader."""
+    read_models = _called(module, module.read, paths, _settled(module, options), root)
+    if not isinstance(read_models, list) or not all(isinstance(model, Model) for model in read_models):
+        expected = "read must return a list of unlearning_audit.readers.Model"
+        raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(read_models)}")
+    for model in read_models:
+        if problem := model.problem():
+            raise ValueError(f"{model.file}: {problem}")
+    return read_models
+
+
+def _settled(module: ModuleType, options: dict) -> Settings:
+    try:
+        return module.Options(**options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {first['msg']}") from None
+
+
+def _called(module: ModuleType, function: Callable, *arguments: object) -> Any:
+    """What a function of a reader gives; whatever code of a user's own raises names its file and line."""
+    if in_library(module.__file__):
+        return function(*arguments)
+    with guard(module.__file__):
+        return function(*arguments)
 
 
 def _without_common_words(models: Sequence[Model]) -> None:

@@ -1,5 +1,6 @@
 """What a reader returns: one model as a result file describes it, sample by sample."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +51,16 @@ class Agreement:
         return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
 
 
+def _doubled(ids: tuple[str, ...]) -> str:
+    return next((name for name, count in Counter(ids).items() if count > 1), "")
+
+
+def _unfit(value: object, samples: int) -> str:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
+        return f"must be numbers, one for each of {samples} samples"
+    return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
+
+
 @dataclass
 class Model:
     """One model, as one result file describes it.
@@ -78,6 +89,32 @@ class Model:
     fair: bool = False
     yardstick: str = ""
     raw: dict[str, object] = field(default_factory=dict)
+
+    def problem(self) -> str:
+        """What is wrong with what a reader returned, in a sentence; empty if nothing is."""
+        if self.role not in ROLES:
+            return f"its model has the role {self.role!r}, which must be one of {', '.join(map(repr, ROLES))}"
+        if doubled := _doubled(self.ids):
+            return f"sample {doubled} is there twice; every sample needs a name of its own"
+        for name in (FORGET, HELDOUT):
+            mask = getattr(self, name)
+            if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (len(self.ids),):
+                return f"{name} must be bool, one for each of the {len(self.ids)} samples in ids"
+        if (self.forget & self.heldout).any():
+            return "some sample is both forgotten and held out"
+        for name, score in self.scores.items():
+            if why := _unfit(score, len(self.ids)):
+                return f"the scores {name!r} {why}"
+        for name, reading in self.readings.items():
+            if not isinstance(reading, Reading) or reading.part not in (FORGET, HELDOUT, RETAIN, OTHER):
+                return f"the reading {name!r} must be a Reading of forget, heldout, retain or other"
+            if why := _unfit(reading.value, len(reading.ids)):
+                return f"the reading {name!r} {why}"
+            if doubled := _doubled(reading.ids):
+                return f"the reading {name!r} has sample {doubled} twice"
+            if reading.share and ((reading.value < 0) | (reading.value > 1)).any():
+                return f"the reading {name!r} is a share, and has values outside 0 to 1"
+        return ""
 
     @property
     def name(self) -> str:

@@ -37,6 +37,7 @@ KINDS = {
     "load": "data",
     "rows": "metrics",
     "draw": "protocols",
+    "files": "readers",
 }
 NOUNS = {
     "unlearn": "a method",
@@ -45,6 +46,7 @@ NOUNS = {
     "load": "a data source",
     "rows": "a metric",
     "draw": "a protocol",
+    "files": "a reader of result files",
 }
 
 
