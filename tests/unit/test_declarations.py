@@ -124,6 +124,7 @@ def test_what_numbers_of_verdicts_are_held_against():
         "forgetting_quality_over_null": ("1.0", -1, "forgetting_quality", "ratio"),
         "ic_score": ("nan", -1, "ic_score", "difference"),
         "efficacy": ("nan", 1, "efficacy", "log"),
+        "relearn_area": ("nan", 1, "accuracy", "difference"),
         **dict.fromkeys(
             ("exact_memorisation", "choice_accuracy", "rouge_recall"), ("nan", 1, "accuracy", "difference")
         ),

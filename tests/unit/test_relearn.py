@@ -13,8 +13,10 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.comparisons import verdicts
 from unlearning_audit.metrics import relearn
 from unlearning_audit.protocols import swap
+from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
 from row_places import about
@@ -84,6 +86,24 @@ def test_areas_are_those_between_the_curves(tmp_path, member):
     for i, step in enumerate(STEPS):
         row = value(rows, "relearn_accuracy", f"step={step}")
         assert row.ci_low <= own[i] <= row.ci_high
+
+
+def test_a_verdict_may_rest_on_the_area(tmp_path, member):
+    """The distance is the row of the area; what comes back is found, and retraining against its control is not."""
+    chances = {"none": [0.6, 0.9, 0.95, 0.97, 0.99], "retrain": [0.2, 0.2, 0.3, 0.4, 0.5]}
+    chances["retrain_control"] = chances["retrain"]
+    files = {name: written(tmp_path / f"{name}.npz", member, c, i) for i, (name, c) in enumerate(chances.items())}
+    cases = {name: case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
+    assert relearn.contributions(cases["none"], relearn.Options()) == {}
+    parts = {name: relearn.contributions(one, relearn.Options(decides=True)) for name, one in cases.items()}
+    found = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0)
+    (distance,) = [row for row in found.distances if row["method"] == "none"]
+    area = value(call.rows(relearn, cases["none"], {}), "relearn_area")
+    assert distance["distance"] == pytest.approx(area.value, abs=1e-6)
+    assert distance["ci_low"] < area.ci_low < area.ci_high < distance["ci_high"], "it covers how pairs differ as well"
+    said = {row["method"]: row["verdict"] for row in found.verdicts}
+    assert said["none"] == "distinguishable"
+    assert "distinguishable" not in (said["retrain"], said["retrain_control"])
 
 
 def test_intervals_of_models_that_are_retrained_themselves_hold_0(member):

@@ -170,3 +170,33 @@ def test_canaries_are_audited_request_by_request(tmp_path):
     # Both canaries of a pair are equally wrong: the pair ties, and pairs that tie abstain.
     assert np.isnan(value(rows, "right_guesses", "request=1", "phi"))
     assert value(rows, "one_run_p", "request=1", "phi") == 1
+
+
+@pytest.mark.parametrize("request_made", [1, 2])
+def test_every_request_that_was_made_may_decide_by_itself(tmp_path, request_made):
+    case = call.known(looked_up(tmp_path, drawn(requests=3), request_made), SETTINGS)
+    assert requests.contributions(case, requests.Options()) == {}
+    parts = requests.contributions(case, requests.Options(decides=True))
+    assert list(parts) == [f"advantage_request_{i + 1}" for i in range(request_made)]
+    assert [part.value.max() for part in parts.values()] == [0.0] * request_made
+    whole = swap.contributions(case, swap.Options())["advantage"]
+    member = case.membership[case.target]
+    for i, part in enumerate(parts.values()):
+        assert part.standard == swap.DECIDES["advantage"]
+        assert (
+            part.index.tolist()
+            == np.flatnonzero((member.part(i + 1).forget | member.part(i + 1).heldout).any(axis=0)).tolist()
+        )
+        assert set(part.index.tolist()) <= set(whole.index.tolist())
+
+
+def test_a_request_that_is_still_known_is_found_by_itself(tmp_path):
+    """Scores that know the first of three requests: its own advantage is 1, and .33 that of all together."""
+    case = call.known(looked_up(tmp_path, drawn(requests=3), 3), SETTINGS)
+    member = case.membership[case.target]
+    first = member.part(1).forget
+    knows = {("mine", "trained"): (first * 1.0, first)}
+    case.__dict__["scores"] = knows
+    parts = requests.contributions(case, requests.Options(decides=True))
+    assert [part.value.mean() for part in parts.values()] == [1.0, 0.0, 0.0]
+    assert swap.contributions(case, swap.Options())["advantage"].value.mean() == pytest.approx(1 / 3)

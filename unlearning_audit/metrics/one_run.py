@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, swap
@@ -88,12 +89,16 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """
     if case.membership.pair is None:
         return {}
-    member, scores = case.membership[case.target], _one_run.scores_of(case)
-    tosses = _coins.tossed(member, case.seed)
-    guessed = _one_run.contribution(scores=scores, tosses=tosses, standard=DECIDES["right_guesses"])
-    attacks = case.scores if case.scores_file else {}
-    tails = swap.advantages(attacks, scores[_one_run.PHI, ""], member)
-    return {"right_guesses": guessed} | {name: part for name, part in tails.items() if name in DECIDES}
+    member = case.membership[case.target]
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    tails = swap.advantages(case.scores if case.scores_file else {}, phi, member)
+    return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
+
+
+def guessed(case: Case, member: Membership) -> dict[str, Contribution]:
+    """The share of right guesses on the canaries of ``member``, the target models."""
+    tosses, standard = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
+    return {"right_guesses": _one_run.contribution(scores=_one_run.scores_of(case), tosses=tosses, standard=standard)}
 
 
 def evaluate(case: Case, options: Options) -> list[Row]:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.artifacts.rows import Row
@@ -48,9 +49,26 @@ NEAR, NEVER = 0.95, 2
 
 
 class Options(Settings):
-    """``steps`` of training by the study's recipe, at the rate with which it begins."""
+    """``steps`` of training by the study's recipe, at the rate with which it begins; ``decides``: a verdict rests on
+    the area as well."""
 
     steps: int = Field(16, ge=1, le=100_000)
+    decides: bool = False
+
+
+#: What comes back in retrained models, only these tell.
+DECIDES = {"relearn_area": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The mean over log₂(1 + step) of the accuracy on what is not taught, of each target model; {} unless asked for."""
+    if not options.decides:
+        return {}
+    audited, member = stacked(case.relearned_files), case.membership[case.target]
+    weight = (member.forget[:, audited.index] & ~audited.taught).astype(np.float64)
+    part = crossed.per_model(value=np.clip(_over_steps(audited.right, audited.steps), 0, 1), weight=weight)
+    places = {"unit": member.block, "split": member.split, "index": audited.index}
+    return {name: single(**vars(part), **places, standard=standard) for name, standard in DECIDES.items()}
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -109,6 +127,11 @@ def weights(steps: np.ndarray) -> np.ndarray:
     return (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
 
 
+def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]."""
+    return np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64))
+
+
 def area(
     audited: np.ndarray,
     retrained: np.ndarray,
@@ -123,8 +146,7 @@ def area(
     ``audited`` and ``retrained`` [models, points, rows], right (bool) or phi, of the same samples in paired models;
     ``weighed`` bool [models, rows]. The interval covers samples and models; for predictions it lies in [−1, 1].
     """
-    curve = weights(steps)
-    means = [np.einsum("p,mpr->mr", curve, values.astype(np.float64)) for values in (audited, retrained)]
+    means = [_over_steps(values, steps) for values in (audited, retrained)]
     weight = weighed.astype(np.float64)
     if audited.dtype == bool:
         part = crossed.difference(*(crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means))

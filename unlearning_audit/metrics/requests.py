@@ -10,11 +10,13 @@ import numpy as np
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _coins, _one_run, row, swap
+from unlearning_audit.metrics import _coins, _one_run, one_run, row, swap
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN
 from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
+from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import rates
@@ -25,14 +27,39 @@ ALONE = True
 NEEDS = ("requests",)
 DEFAULT = "requests"
 
-QUANTITIES = (*OF_ACCURACY, *OF_ONE_RUN, *OF_SWAP)
+QUANTITIES = (
+    *OF_ACCURACY, *OF_ONE_RUN, *OF_SWAP,
+    Quantity("advantage_request_*", "advantage on one request"),
+    Quantity("right_guesses_request_*", "right guesses on one request"),
+)  # fmt: skip
 
 #: What is kept of the metrics that are read of each request.
 KEPT = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """``decides``: a verdict rests on every request that was made by itself, besides all of them together."""
+
+    decides: bool = False
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The advantage on each request so far, or the share of right guesses of its canaries; {} unless asked for.
+
+    What was forgotten first and comes back with later requests hides among all requests together.
+    """
+    if not options.decides:
+        return {}
+    member, parts = case.membership[case.target], {}
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    for request in range(1, member.request_count + 1):
+        part = member.part(request)
+        if member.pair is None:
+            of_request = {"advantage": swap.advantages(case.scores, phi, part)["advantage"]} if case.scores else {}
+        else:
+            of_request = one_run.guessed(case, part)
+        parts |= {f"{name}_request_{request}": one for name, one in of_request.items()}
+    return parts
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:

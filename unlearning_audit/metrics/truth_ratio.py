@@ -1,4 +1,9 @@
-"""Truth ratio and forget quality of questions and answers (TOFU, Maini et al. 2024)."""
+"""Truth ratio and forget quality of questions and answers (TOFU, Maini et al. 2024).
+
+open-unlearning averages min(R, 1/R) ("closer_to_1_better") and max(0, 1 − R) ("true_better"); since its commit
+d3d7cf9 of December 2025 also the share of the right answer, correct/(correct + wrong) = 1/(1 + R)
+("prob_mean"; Dorna et al. 2025).
+"""
 
 from typing import Literal
 
@@ -53,9 +58,9 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the
     answer itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R),
-    "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R) (prob_mean of
-    open-unlearning); of the forget set, against retrained models, "truth_ratio_ks" and "forget_quality", with an
-    interval over splits. Raises ValueError for data without perturbed answers."""
+    "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R); of the forget set,
+    against retrained models, "truth_ratio_ks" and "forget_quality", with an interval over splits. Raises ValueError for
+    data without perturbed answers."""
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
