@@ -86,13 +86,14 @@ def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
     ]  # fmt: skip
     assert [name for name, one in naming.quantities().items() if one.logarithmic] == [
         "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
-        "attack_probability", "one_run_p", "one_run_e", "forget_quality",
+        "attack_probability", "one_run_p", "one_run_e", "forget_quality", "kernel_p", "kernel_nearer_p",
     ]  # fmt: skip
 
 
 def test_what_retraining_reads_by_theory():
     assert {name: one.ideal for name, one in naming.quantities().items() if not math.isnan(one.ideal)} == {
         **dict.fromkeys(("q", "q_crossfit", "forgetting_quality_over_null", "relearn_steps", "printed_numbers"), 1),
+        "kernel_nearer": 1,
         **dict.fromkeys(("privacy_auc", "efficacy_auc", "right_guesses"), 0.5),
         **dict.fromkeys(
             (

@@ -1,0 +1,105 @@
+"""Kernel two-sample tests: do unlearned models answer as retrained ones do, and are they nearer to these than before?
+
+A model is one point: its φ of all forgotten samples, in standard deviations over all models that are compared, so
+that the joint distribution counts and not one sample after the other. Gretton et al. (2012); relative: Bounliphone et
+al. (2016), of unlearning Ribero, Schrab and Gretton (2026).
+"""
+
+import numpy as np
+from pydantic import Field
+from scipy import special
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import Estimate, jackknife, kernel
+
+NEEDS = ("one_forget_set",)
+
+QUANTITIES = (
+    Quantity(
+        "kernel_p", "p of the kernel test", logarithmic=True,
+        reading="Chance of answers that differ so much if unlearned models are drawn as retrained ones.",
+    ),
+    Quantity(
+        "kernel_nearer", "nearer to retraining", "higher", ideal=1.0,
+        reading="1 = answers distributed as those of retrained models, -1 = as those before unlearning, 0 = as far "
+        "from one as from the other.",
+    ),
+    Quantity(
+        "kernel_nearer_p", "p of nearer", "lower", logarithmic=True,
+        reading="Chance of the number above if unlearned models are no nearer to retrained ones than to those before.",
+    ),
+)  # fmt: skip
+
+#: Fewer models on a side have no interval.
+LEAST = 4
+
+
+class Options(Settings):
+    """``permutations`` behind kernel_p."""
+
+    permutations: int = Field(999, ge=99)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on φ of the forgotten samples; retraining itself is held against its control.
+
+    Raises ValueError if retraining has no control.
+    """
+    retrained = case.compared_files
+    if retrained is None:
+        raise ValueError("metric kernel compares with retrained models; add retrain, for itself controls: true")
+    forget = np.flatnonzero(case.membership.forget.any(axis=0))
+    y = case.data.y[forget]
+    parts = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
+    return evaluate(unlearned=parts[0], retrained=parts[1], original=parts[2], options=options, rng=rng)
+
+
+def evaluate(
+    *, unlearned: np.ndarray, retrained: np.ndarray, original: np.ndarray, options: Options, rng: np.random.Generator
+) -> list[Row]:
+    """Rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of each population.
+
+    ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over models,
+    of all populations at once because an unlearned model stems from an original; its one-sided p-value is Student's.
+    """
+    counts = [len(part) for part in (unlearned, retrained, original)]
+    if min(counts) < LEAST:
+        note = f"{min(counts)} models are too few: {LEAST} of each kind are needed"
+        return [row(metric=quantity.name, estimate=stats.empty(n=min(counts), note=note)) for quantity in QUANTITIES]
+    u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
+    p = kernel.p_value(kernel=_gram(unlearned, retrained), x=u, y=r, rng=rng, draws=options.permutations)
+    n, (near, chance) = min(counts), _nearer(_gram(unlearned, retrained, original), u, r, o)
+    return [
+        row(metric="kernel_p", estimate=Estimate(p, np.nan, np.nan, n)),
+        row(metric="kernel_nearer", estimate=near),
+        row(metric="kernel_nearer_p", estimate=Estimate(chance, np.nan, np.nan, n, near.note)),
+    ]
+
+
+def _gram(*populations: np.ndarray) -> np.ndarray:
+    """The kernel of all models, in a scale that is of all populations alike: else permutations would not be exact."""
+    points = np.concatenate(populations).astype(np.float64)
+    spread = points.std(axis=0)
+    return kernel.gram(points=points / np.where(spread > 0, spread, 1.0))
+
+
+def _nearer(gram: np.ndarray, *sides: np.ndarray) -> tuple[Estimate, float]:
+    """The estimate with its interval, and the p-value that it is 0 or less."""
+    n = min(map(len, sides))
+    value = kernel.nearer(kernel=gram, **dict(zip("uro", sides, strict=True)))
+    if np.isnan(value):
+        return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
+    without = np.array([
+        kernel.nearer(kernel=gram, **{name: np.delete(side, i) for name, side in zip("uro", sides, strict=True)})
+        for i in range(n)
+    ])  # fmt: skip
+    if np.isnan(without).any():
+        return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
+    error = float(np.sqrt(jackknife.jackknife_variance(without)))
+    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * error
+    return Estimate(value, value - half, value + half, n), float(special.stdtr(n - 1, -value / error))
