@@ -404,7 +404,7 @@ def test_nothing_to_read_is_said(tmp_path):
     [
         (("tofu_Llama-3.2-1B-Instruct_retain95",), "retrain", None, ""),
         (("unlearn", "npo_forget05", "checkpoint-60", "evals"), "unlearned", 60, "forget05"),
-        (("models", "gold", "step_3"), "retrain", None, ""),
+        (("models", "gold", "step_3"), "retrain", 3, ""),
         (("muse_x_News_target",), "none", None, "News"),
         (("run-7",), "", None, ""),
         (("tofu_x_full_retain90",), "none", None, ""),

@@ -34,6 +34,16 @@ def read_json(path: Path) -> object:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
 
+def number(value: object) -> object:
+    """A text that is a number as this number; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
 def below(place: Path, *suffixes: str) -> list[Path]:
     """Files at or below a path with one of the suffixes, sorted; hidden folders are left out."""
     if place.is_file():

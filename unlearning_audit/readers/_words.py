@@ -13,6 +13,8 @@ _FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
 _UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
 _TASK = re.compile(r"^(forget|holdout|retain)(-?set)?-?\d+$|^(news|books)$")
 _STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)$")
+#: A folder of a checkpoint and nothing else, which may count epochs.
+_STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
 #: Hyper-parameters: a short word of the field and a number.
 _SETTING = re.compile(
     r"^(wd|weight-?decay|lr|epochs?|ep|seed|rs|run|rep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
@@ -54,6 +56,9 @@ def of_parts(parts: tuple[str, ...]) -> Words:
     role, step, tasks, names, recipe = UNKNOWN, None, [], [], []
     for part in parts:
         roles = []
+        if match := _STEP_FOLDER.match(part.lower()):
+            step = int(match[1])
+            continue
         for word in re.split(r"[_/\s]+", part):
             plain = word.lower()
             if match := _STEP.match(plain):

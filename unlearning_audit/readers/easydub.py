@@ -38,6 +38,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
     margins: dict[tuple, dict[str, Path]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
+        if len(inside) < 3:
+            raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
         kind, rest = inside[1], inside[2:-1]
         number = int(_MODEL.match(path.stem)[1])
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]

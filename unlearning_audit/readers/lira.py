@@ -61,12 +61,19 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """keep bool [models, samples] and phi float64 [models, samples], the mean over augmentations."""
     keep = _arrays.load(path, "b")
     keep = keep[None] if keep.ndim == 1 else keep
+    if keep.ndim != 2 or not keep.size:
+        raise ValueError(f"{path}: has shape {list(keep.shape)}, but must be [samples] or [models, samples]")
     models, samples = keep.shape
     folder = path.parent
     scores = sorted(folder.glob("scores/*.npy"))
     if scores:
         value = _arrays.load(scores[-1], "f")
-        phi = value.reshape(models, len(value) // models if models > 1 else len(value), -1).mean(axis=2)
+        by_model = value if models > 1 else value[None]
+        if by_model.ndim < 2 or len(by_model) != models or by_model.shape[1] > samples:
+            raise ValueError(
+                f"{scores[-1]}: has shape {list(value.shape)}, which does not fit keep.npy, {list(keep.shape)}"
+            )
+        phi = by_model.reshape(*by_model.shape[:2], -1).mean(axis=2)
         return keep[:, : phi.shape[1]], phi.astype(np.float64)
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
     if not logits:
@@ -76,6 +83,11 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
     if value.ndim < 3 or len(value) != models or value.shape[1] > samples:
         raise ValueError(f"{logits[0]}: has shape {list(value.shape)}, which does not fit keep.npy, {list(keep.shape)}")
     y = _labels(folder)[: value.shape[1]]
+    if len(y) < value.shape[1] or y.min() < 0 or y.max() >= value.shape[-1]:
+        raise ValueError(
+            f"{logits[0]}: has {value.shape[1]} samples and {value.shape[-1]} classes, which the labels beside it do "
+            f"not fit: {len(y)}, from {y.min()} to {y.max()}"
+        )
     flat = value.reshape(*value.shape[:2], -1, value.shape[-1])
     answers = [
         np.mean([stats.phi(logits=logit[:, a].astype(np.float64), y=y) for a in range(logit.shape[1])], axis=0)

@@ -18,6 +18,8 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agre
 
 #: First word of a metric → part of the data; memorisation is always that of the forget set.
 PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
+#: Where a metric says what it computed of each sample.
+VALUES = "value_by_index"
 #: What may be read of a sample, in the order in which a metric's own formula is looked for.
 FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
 #: The parts of TOFU's model utility.
@@ -34,7 +36,7 @@ class Options(Settings):
 
 def files(place: Path) -> list[Path]:
     """Logs at or below a path, told by their structure."""
-    return [path for path in _texts.below(place, ".json") if '"value_by_index"' in _texts.head(path)]
+    return [path for path in _texts.below(place, ".json") if f'"{VALUES}"' in _texts.head(path)]
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
@@ -46,15 +48,63 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
 
 
 def _log(path: Path) -> dict:
-    """The log, whose samples are numbered alike: some tools write 0.0 for 0."""
-    log = _texts.read_json(path)
+    """The log, whose samples are numbered alike: some tools write 0.0 for 0, or a list; texts of numbers are numbers.
+    Raises ValueError that names the file and the key."""
+    log = _metrics(path, _texts.read_json(path))
+    for name, entry in log.items():
+        sides = {f"{name}.{key}": side for key, side in entry.items()} if isinstance(entry, dict) else {}
+        for key, field in {name: entry, **sides}.items():
+            if isinstance(field, dict):
+                field |= {key: _texts.number(field[key]) for key in ("agg_value", "auc") if key in field}
+            if _holds_values(field):
+                field[VALUES] = _by_index(field[VALUES], f"{path}: {key}.{VALUES}")
+    return log
+
+
+def _metrics(path: Path, log: object) -> dict:
+    """The mapping of metrics, which may lie deeper in the file. Raises ValueError where there is none, or several."""
     if not isinstance(log, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(log).__name__}")
-    for entry in log.values():
-        for field in (entry, *entry.values()) if isinstance(entry, dict) else ():
-            if isinstance(field, dict) and isinstance(field.get("value_by_index"), dict):
-                field["value_by_index"] = {str(k).removesuffix(".0"): v for k, v in field["value_by_index"].items()}
-    return log
+    if any(map(_is_metric, log.values())):
+        return log
+    inside = [name for name, entry in log.items() if _holds_metrics(entry)]
+    if not inside:
+        raise ValueError(f"{path}: no metric of it has {VALUES!r}")
+    if len(inside) > 1:
+        raise ValueError(f"{path}: holds several logs, under {', '.join(inside)}; give each a file of its own")
+    return _metrics(path, log[inside[0]])
+
+
+def _holds_values(field: object) -> bool:
+    return isinstance(field, dict) and VALUES in field
+
+
+def _is_metric(entry: object) -> bool:
+    return isinstance(entry, dict) and (_holds_values(entry) or _holds_values(entry.get(FORGET)))
+
+
+def _holds_metrics(entry: object) -> bool:
+    return isinstance(entry, dict) and any(_is_metric(field) or _holds_metrics(field) for field in entry.values())
+
+
+def _by_index(values: object, place: str) -> dict[str, object]:
+    """index → what was computed of a sample, numbers for texts of them. Raises ValueError for values that are NaN."""
+    if isinstance(values, list):
+        values = dict(enumerate(values))
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ValueError(f"{place}: must map the index of each sample to its values, found {type(values).__name__}")
+    whole = {}
+    for index, row in values.items():
+        if isinstance(row, dict):
+            row = {key: _texts.number(value) for key, value in row.items()}
+            for key in FIELDS:
+                if isinstance(row.get(key), float) and not math.isfinite(row[key]):
+                    advice = "leave this sample out, or the file of a model that diverged"
+                    raise ValueError(f"{place}.{index}: {key} is {row[key]}; {advice}")
+        whole[str(index).removesuffix(".0")] = row
+    return whole
 
 
 def _model(path: Path, root: Path, log: dict, samples: "_Samples") -> Model:
@@ -68,6 +118,12 @@ def _model(path: Path, root: Path, log: dict, samples: "_Samples") -> Model:
         if isinstance(entry.get("value_by_index"), dict):
             _add_reading(model, name, entry, samples)
     _add_attacks(model, log, samples)
+    if not model.samples.get(FORGET):
+        named = ", ".join(sorted(log)[:5])
+        raise ValueError(
+            f"{path}: no metric holds a number for each sample of the forget set; the names of such metrics begin with "
+            f"forget, found {named}"
+        )
     _add_aggregates(model, log)
     model.agreements += _summary(path, log)
     return model
@@ -203,6 +259,8 @@ def _add_attacks(model: Model, log: dict, samples: _Samples) -> None:
         sides = _sides(entry)
         if sides is None:
             continue
+        if not all(sides):
+            raise ValueError(f"{model.file}: {name}: one of its two sides holds no 'score' of any sample")
         member, outside = sides
         names = samples.of(FORGET, entry[FORGET]["value_by_index"])
         member_ids |= set(names.values())
@@ -228,7 +286,7 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
     if FORGET not in sides or nonmember is None:
         return None
     member, outside = (_numbers(side, "score") for side in (sides[FORGET], nonmember))
-    return (member, outside) if member and outside else None
+    return member, outside
 
 
 def _of_attack(name: str, entry: dict, member: dict[str, float], outside: dict[str, float]) -> list[Agreement]:

@@ -56,7 +56,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
     models = []
     for path in paths:
         table = frame(path)
-        table.columns = [str(name).strip() for name in table.columns]
+        table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         missing = [name for name in options.columns.values() if name not in table.columns]
         if missing:
             raise ValueError(f"{path}: there is no column {missing[0]!r}; it has {', '.join(table.columns)}")
@@ -88,7 +88,7 @@ def frame(path: Path):
 def _header(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         return [str(name) for name in frame(path).columns]
-    return re.split(r"[,\t]", _texts.head(path).split("\n", 1)[0].strip())
+    return re.split(r"[,\t]", _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t"))
 
 
 def _readable(header: list[str], renamed: dict[str, str]) -> bool:
@@ -112,6 +112,8 @@ def columns_of(header: list[str], renamed: dict[str, str]) -> tuple[dict[str, st
 
 
 def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], root: Path) -> Model:
+    import pandas
+
     hints = _words.of_path(path, root)
     first = {meaning: part[columns[meaning]].iloc[0] for meaning in ("kind", "method", "step") if meaning in columns}
     from_kind = _words.of_parts(tuple(str(first[meaning]) for meaning in ("kind", "method") if meaning in first))
@@ -125,7 +127,7 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
     )
     ids = np.array([str(name) for name in names])
     for name, near in values.items():
-        value = np.asarray(part[name], np.float64)
+        value = np.asarray(pandas.to_numeric(part[name], errors="coerce"), np.float64)
         if not np.isfinite(value).all():
             line = int(np.flatnonzero(~np.isfinite(value))[0])
             raise ValueError(f"{path}: column {name!r} has no finite number for sample {ids[line]}")

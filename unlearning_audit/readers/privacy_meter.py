@@ -78,7 +78,7 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
 def _of_result(path: Path, root: Path) -> Model:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            scores, member, printed = (archive[name] for name in ("scores", "memberships", "auc"))
+            scores, member, printed = (np.asarray(archive[name], float) for name in ("scores", "memberships", "auc"))
     except Exception as error:
         raise ValueError(f"{path}: this result cannot be read ({reason(error)})") from None
     member, scores = member.ravel().astype(bool), scores.ravel().astype(np.float64)

@@ -38,7 +38,10 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     twin = next((p for p in frames if p.parent == train.parent and p.suffix == train.suffix and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
     scored = twin and all("score" in _texts.head(p) or p.suffix == ".parquet" for p in (train, twin))
-    return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None
+    try:
+        return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None
+    except ValueError:  # a file of another format
+        return None
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
@@ -67,15 +70,22 @@ def _user(table) -> str:
     return next((name for name in USERS if name in table.columns), "") if has else ""
 
 
+def _numbers(table, column: str) -> np.ndarray:
+    """float64 [rows], NaN for what is no number."""
+    import pandas
+
+    return np.asarray(pandas.to_numeric(table[column], errors="coerce"), np.float64)
+
+
 def _model(train: Path, test: Path, root: Path) -> Model:
     hints = _words.of_path(train, root)
     ids, values = [], []
     for path in (train, test):
         table = _load(path)
         if "score" in table.columns:
-            score = np.asarray(table["score"], np.float64)
+            score = _numbers(table, "score")
         else:
-            score = np.asarray(table["score_orig"], np.float64) - np.asarray(table.get("score_mean", 0.0), np.float64)
+            score = _numbers(table, "score_orig") - (_numbers(table, "score_mean") if "score_mean" in table else 0.0)
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
         user = table[_user(table)].astype(str)

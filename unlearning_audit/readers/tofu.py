@@ -41,11 +41,14 @@ def _splits(log: object) -> dict[str, dict]:
     """Name → entry of the splits of a log."""
     if not isinstance(log, dict):
         return {}
-    return {
-        name: entry
-        for name, entry in log.items()
-        if isinstance(entry, dict) and isinstance(entry.get("avg_gt_loss"), dict)
-    }
+    splits = {}
+    for name, entry in log.items():
+        if isinstance(entry, dict) and isinstance(entry.get("avg_gt_loss"), (dict, list)):
+            lists = {key: value for key, value in entry.items() if isinstance(value, list)}
+            splits[name] = entry | {key: {str(i): v for i, v in enumerate(value)} for key, value in lists.items()}
+    if not splits:  # the log may lie deeper in the file
+        splits = next(filter(None, map(_splits, log.values())), {})
+    return splits
 
 
 def _prefixes(split: str) -> tuple[str, str]:
@@ -62,9 +65,14 @@ def _model(path: Path, root: Path) -> Model:
         path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, yardstick=hints.yardstick
     )
     means: dict[str, float] = {}
-    for split, entry in _splits(_texts.read_json(path)).items():
+    splits = _splits(_texts.read_json(path))
+    for split, entry in splits.items():
         part, prefix = _prefixes(split)
         means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
+    if not model.samples.get(FORGET):
+        raise ValueError(
+            f"{path}: no split of it is of the forget set; its name holds forget, found {', '.join(splits)}"
+        )
     names = [
         f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
     ]
