@@ -213,10 +213,9 @@ def metrics(
         rows = [Failure("diverged", "", str(error))]
     else:
         refused, doubts = (
-            believed(case, bool(populations), list(originals), list(unlearned))
-            if not published
-            else ("", case.published.sentences)
+            believed(case, bool(populations), list(originals), list(unlearned)) if not published else ("", [])
         )
+        rows += [Row("remark", note=text) for text in (case.published.sentences if published else ())]
         if refused:
             rows = [Failure("method", "", refused)]
         rows += [Row("doubt", note=text) for text in doubts]

@@ -100,6 +100,10 @@ class Numbers:
         """What is hard to believe of a case whose logits came from elsewhere."""
         return [row.note for row in self.of_metric(case, "doubt")]
 
+    def remarks(self, case: dict) -> list[str]:
+        """What has to be known of a case that was read from result files, and speaks against nothing."""
+        return [row.note for row in self.of_metric(case, "remark")]
+
     def unchanged(self, case: dict) -> bool:
         """Whether the method returned exactly what it was given."""
         return bool(self.of_metric(case, "unchanged"))

@@ -7,7 +7,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, readable
 
 #: Names of rows that say something in words.
-WORDS = ("failed", "doubt", "unchanged")
+WORDS = ("failed", "doubt", "remark", "unchanged")
 
 
 def check_names(metrics: Iterable[str], key: str, file: str) -> None:

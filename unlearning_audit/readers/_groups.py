@@ -240,7 +240,9 @@ def _recipes(group: Group) -> None:
         common = set.intersection(*map(set, kinds))
         first, second, *more = kinds
         labels = [" ".join(word for word in kind if word not in common) or "no setting" for kind in kinds]
-        group.notes.append(f"Two yardsticks: retrain is that with {labels[0]}, retrain_control that with {labels[1]}.")
+        group.notes.append(
+            f"Models were retrained by two recipes: {labels[0]} is called retrain, {labels[1]} retrain_control."
+        )
         group.control = [run for run in group.retrain if run.recipe == second]
         for kind, label in zip(more, labels[2:], strict=True):
             group.methods[slug(f"retrain_{label}")] = [run for run in group.retrain if run.recipe == kind]

@@ -121,7 +121,8 @@ def paragraphs(text: str) -> list[str]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> dict:
-    """A row for every scenario with a sign for each check, and a sentence for all that did not hold."""
+    """A row for every scenario with a sign for each check, a sentence for all that did not hold, and what was noted of
+    result files."""
     signs = {"good": "✓", "bad": "✗", "": "?"}
     checks = sentences.controls(numbers, judgements)
     rows = []
@@ -137,7 +138,11 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict:
         ]
         rows.append({"label": lookup.label(where), "marks": [], "cells": cells})
     wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
-    return {"heads": list(sentences.CHECKS), "rows": rows, "wrong": wrong}
+    noted = [
+        {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
+        for case in numbers.cases for text in numbers.remarks(case)
+    ]  # fmt: skip
+    return {"heads": list(sentences.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 
 
 def settings(scenarios: list[dict]) -> dict:

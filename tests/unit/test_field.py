@@ -1,0 +1,126 @@
+"""The page "What published yardsticks read" says what the kept tables hold; these are what the published logs give."""
+
+import csv
+import re
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unlearning_audit import ROOT, readers
+from unlearning_audit.artifacts.published import Published
+from unlearning_audit.comparisons import verdicts as judge
+from unlearning_audit.metrics import published as metric
+
+KEPT = ROOT / "resources" / "measured" / "field"
+LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "field" / "field.tar.xz"
+PAGE = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
+ATTACKS = ("loss", "min_k", "min_k_plus_plus", "zlib", "gradnorm")
+
+
+def kept(name: str) -> list[dict]:
+    """The rows of a kept table."""
+    with (KEPT / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def printed(text: str) -> list[float]:
+    """Numbers as the page prints them, ".36 [.30, .41]"."""
+    return [float(number.replace("−", "-")) for number in re.findall(r"−?\d*[.]\d+", text)]
+
+
+def lines(head: str) -> list[list[str]]:
+    """The cells of the table of the page that follows a text."""
+    table = PAGE[PAGE.index(head) :].split("\n\n")
+    rows = next(part for part in table if part.startswith("|")).splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def scenario(label: str) -> str:
+    """What the page calls "Llama-2-7b, forget05" or "MUSE News, Llama-2-7b"."""
+    name, _, part = label.partition(", ")
+    if name.startswith("MUSE"):
+        return f"llama_2_7b_hf_{name.split()[1].lower()}"
+    ends = "_chat_hf" if name == "Llama-2-7b" else "_instruct"
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()) + f"{ends}_{part}"
+
+
+def test_the_page_prints_what_retrained_models_read():
+    values = {
+        (row["scenario"], attack): [float(row[column]) for column in ("value", "ci_low", "ci_high")]
+        for attack in ATTACKS for row in kept(f"auc_{attack}") if row["method"] == "retrain"
+    }  # fmt: skip
+    rows = lines("AUC of attacks between the forget set and the holdout")
+    assert len(rows) == 10
+    for label, *cells in rows:
+        for attack, cell in zip(ATTACKS, cells, strict=True):
+            assert printed(cell) == pytest.approx(values[scenario(label), attack], abs=0.00501), (label, attack)
+
+
+def test_the_page_prints_how_far_two_recipes_are_apart():
+    of_method = {row["scenario"]: row for row in kept("verdicts") if row["method"] == "retrain"}
+    for label, cell, verdict in lines("On forget01\n(40 samples)"):
+        name = "llama2_7b" if label.startswith("Llama") else "phi"
+        row = of_method[f"{name}_{300 if '300' in label else 200}_samples"]
+        numbers = [float(row[column]) for column in ("distance", "ci_low", "ci_high")]
+        assert printed(cell) == pytest.approx(numbers, abs=0.000501), label
+        assert verdict == row["verdict"]
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory) -> tuple[Path, readers.Imported]:
+    """The published logs, read, and written as `audit read` does."""
+    if not LOGS.is_file():
+        pytest.skip("the published logs are not here")
+    place = tmp_path_factory.mktemp("field")
+    with tarfile.open(LOGS) as archive:
+        archive.extractall(place / "logs", filter="data")
+    imported = readers.imported([place / "logs"])
+    readers.write(imported, place / "models", "field")
+    return place / "models", imported
+
+
+def test_all_logs_are_read_and_print_what_their_samples_give(groups):
+    _, imported = groups
+    assert sorted(imported.formats.values()) == ["openunlearning"] * 28 + ["tofu"] * 16
+    agrees = [one.agrees for many in imported.agreements.values() for one in many if one.agrees is not None]
+    assert all(agrees)
+    assert len(agrees) == sum(int(row["printed"]) for row in kept("recomputed"))
+
+
+def populations(place: Path, name: str) -> dict[str, Published]:
+    """Method → its models of one scenario."""
+    names = {"original": "none"}
+    files = sorted((place / name).rglob("published.npz"))
+    parts = [file.parent if file.parent.name != "target" else file.parents[1] for file in files]
+    return {names.get(part.name, part.name): Published.read(file) for part, file in zip(parts, files, strict=True)}
+
+
+def test_the_kept_aucs_are_those_of_the_logs(groups):
+    place, imported = groups
+    wanted = {
+        (row["scenario"], row["method"], row["metric"]): [float(row[name]) for name in ("value", "ci_low", "ci_high")]
+        for attack in ATTACKS for row in kept(f"auc_{attack}") if row["value"]
+    }  # fmt: skip
+    given = {
+        (group.name, method, row.metric): [row.value, row.ci_low, row.ci_high]
+        for group in imported.groups for method, whole in populations(place, group.name).items()
+        for row in metric.of(whole, ()) if row.metric.removeprefix("auc_") in ATTACKS
+    }  # fmt: skip
+    assert set(wanted) == set(given)
+    for key, numbers in wanted.items():
+        np.testing.assert_allclose(given[key], numbers, atol=1e-9, err_msg=str(key))
+
+
+@pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
+def test_the_kept_verdicts_are_those_of_the_logs(groups, name):
+    place, _ = groups
+    parts = {method: metric.parts(whole) for method, whole in populations(place, name).items()}
+    margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}
+    compared = judge.compare(parts, {}, margins=margins, draws=1000, seed=0)
+    given = {row["method"]: row for row in compared.verdicts}
+    for row in kept("verdicts"):
+        if row["scenario"] == name:
+            assert given[row["method"]]["verdict"] == row["verdict"], row
+            distance = float(row["distance"] or "nan")
+            assert float(given[row["method"]]["distance"]) == pytest.approx(distance, abs=1e-3, nan_ok=True)
