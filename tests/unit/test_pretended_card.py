@@ -2,8 +2,10 @@
 nothing that a recording forbids. The whole matrix, every architecture with all that is done to it, is
 tests/benchmarks/pretended_matrix.py."""
 
+import importlib.util
 import inspect
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -230,3 +232,18 @@ def test_a_fault_planted_in_the_recorder_is_seen(monkeypatch, fault):
     except CaptureError:
         return
     assert not largest_gap(here, there) < 1e-6
+
+
+def test_the_whole_matrix_has_all_architectures_and_ends_with_a_failure_for_a_fault(monkeypatch, capsys):
+    file = Path(__file__).parents[1] / "benchmarks" / "pretended_matrix.py"
+    matrix = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
+    spec.loader.exec_module(matrix)
+    assert {module for module, *_ in matrix.MODELS.values()} == set(registry.names("models"))
+    asked = ["--models", "mlp", "--parts", "train"]
+    assert matrix.main(asked) == 0
+    assert capsys.readouterr().out.endswith("8 cells, 0 wrong\n")
+    monkeypatch.setattr(Lane, "advance", edited("advance", "self.rows.copy_(rows)", "pass"))
+    assert matrix.main(asked) == 1
+    printed = capsys.readouterr().out
+    # Six of eight train in lanes; class weights and recorded updates do not.
+    assert (printed.count("DIFFERS"), printed.endswith("6 wrong\n")) == (6, True)

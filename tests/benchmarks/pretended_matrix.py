@@ -1,0 +1,247 @@
+"""All that a card is given, on the pretended one against the processor: every architecture by training (recorded SGD,
+Adam and relatives, momentum, jitter, recorded updates, bfloat16, DP), every method, curvature, readings and generation.
+
+    python tests/benchmarks/pretended_matrix.py [--models resnet8 gpt2 ...] [--parts train private methods read]
+
+Networks are tiny; images are random numbers. Prints a line for each cell: the largest difference of any number,
+replays, uploads, the two most frequent waits and their lines, and seconds. A cell that cannot be computed on the
+processor either says why. Ends with 1 if a cell failed or differs by more than `TOLERANCE` (bfloat16: `HALF`). The
+suite runs a part of this, `tests/unit/test_pretended_card.py`.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+import numpy as np
+import torch
+from unlearning_audit.bank import generation, relearning, tokens
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.plugins import registry
+
+from bank_cases import OPTIONS, SHORT, largest_gap
+from pretended_card import pretended
+
+#: Learning rates are rounded to single precision on a card; all else is computed in double precision.
+TOLERANCE, HALF = 1e-5, 2e-2
+
+IMAGES, TEXT, LENGTH, VOCABULARY = (3, 12, 12), "text", 9, 37
+SAMPLES, SEEDS = 40, (3, 4)
+SIZE = {"vocabulary": VOCABULARY, "layers": 2, "width": 8, "heads": 2}
+
+#: Cell → (file in models/, its options, what it reads); "LORA" stands for a folder of saved weights.
+MODELS: dict[str, tuple[str, dict, object]] = {
+    "linear": ("linear", {}, IMAGES),
+    "mlp": ("mlp", {"hidden": (9, 7)}, IMAGES),
+    "cnn": ("cnn", {"channels": (4, 6)}, IMAGES),
+    "cnn, group norm": ("cnn", {"channels": (4, 8), "norm": "group", "groups": 2}, IMAGES),
+    "resnet18": ("resnet18", {}, IMAGES),
+    "resnet18, group norm": ("resnet18", {"norm": "group"}, IMAGES),
+    "resnet8": ("resnet_cifar", {"depth": 8}, IMAGES),
+    "airbench": ("airbench", {"widths": (8, 8)}, IMAGES),
+    "swin_s": ("swin_s", {"image_size": 32, "depths": (1, 1, 1, 1), "heads": (1, 1, 2, 2), "width": 8}, IMAGES),
+    "embedding_bag": ("embedding_bag", {"vocabulary": VOCABULARY, "width": 6}, TEXT),
+    "bert": ("bert", SIZE, TEXT),
+    "distilbert": ("distilbert", SIZE, TEXT),
+    "gpt2": ("gpt2", SIZE, TEXT),
+    "gpt_neox": ("gpt_neox", SIZE, TEXT),
+    "llama": ("llama", SIZE, TEXT),
+    "gpt2, LoRA": ("gpt2", {"weights": "LORA", "adapter": {"rank": 2}}, TEXT),
+    "gpt_neox, LoRA": ("gpt_neox", {"weights": "LORA", "adapter": {"rank": 2}}, TEXT),
+    "llama, LoRA": ("llama", {"weights": "LORA", "adapter": {"rank": 2}}, TEXT),
+}
+
+#: What runs: a bank on its device → the bank, or arrays.
+Run = Callable[[Bank], object]
+
+
+def saved(folder: Path) -> None:
+    """Write tiny language models as transformers saves them, for the adapters."""
+    import transformers as t
+
+    t.logging.disable_progress_bar()
+    tokens_of = {"vocab_size": VOCABULARY, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 12,
+            "max_position_embeddings": LENGTH, **tokens_of}  # fmt: skip
+    gpt2 = t.GPT2Config(n_positions=LENGTH, n_embd=8, n_layer=1, n_head=2, **tokens_of)
+    t.GPT2LMHeadModel(gpt2).save_pretrained(folder / "gpt2")
+    t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**size)).save_pretrained(folder / "gpt_neox")
+    t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **size)).save_pretrained(folder / "llama")
+
+
+def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: object) -> Bank:
+    """Untrained models of one cell."""
+    module, options, reads = MODELS[name]
+    architecture, rng = registry.load("models", module), np.random.default_rng(0)
+    if options.get("weights") == "LORA":
+        options = options | {"weights": str(folder / module)}
+    settings = architecture.Options(**options)
+    if reads == TEXT:
+        x = rng.integers(0, VOCABULARY, (SAMPLES, LENGTH)).astype(np.int32)
+        x[:, 0] = ~x[:, 0]
+        shape, classes = (LENGTH,), 2
+        y = rng.integers(0, classes, SAMPLES) * (module in ("embedding_bag", "bert", "distilbert"))
+    else:
+        shape, classes = reads, 4
+        x, y = rng.integers(0, 256, (SAMPLES, *shape), dtype=np.uint8), rng.integers(0, classes, SAMPLES)
+    recipe = {"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2} | recipe
+    made = Bank.create(
+        lambda: architecture.build(settings, shape, classes), x, y, SEEDS, recipe=Recipe(**recipe), device=device,
+        dtype=dtype,
+    )  # fmt: skip
+    made.refusals = torch.from_numpy((np.arange(SAMPLES) + 1) % SAMPLES).to(device)
+    return made
+
+
+def rows() -> tuple[Rows, Rows, np.ndarray]:
+    """Rows to forget and to retain, and bool [models, samples] of those to forget."""
+    orders = np.stack([np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS])
+    forget = np.zeros((len(SEEDS), SAMPLES), bool)
+    np.put_along_axis(forget, orders[:, :9], True, 1)
+    return Rows.where(forget), Rows(orders[:, 9:29]), forget
+
+
+def training(name: str) -> Iterator[tuple[str, dict, Run]]:
+    """Cells of training: label, recipe, what runs."""
+    _, retain, mask = rows()
+
+    def train(models: Bank) -> Bank:
+        models.train(retain, record=mask if models.recipe.record_updates else None)
+        return models
+
+    recipes = {"sgd, cosine": {"schedule": "cosine"}, "sgd, one_cycle": {"schedule": "one_cycle"}}
+    recipes |= {kind: {"optimiser": kind, "lr": 1e-3, "schedule": "cosine"} for kind in ("adam", "adamw", "rmsprop")}
+    recipes |= {"recorded updates": {"record_updates": True}, "bfloat16": {"precision": "bfloat16"},
+                "class weights": {"class_weights": "balanced"}}  # fmt: skip
+    if MODELS[name][2] != TEXT and name not in ("linear", "mlp"):
+        recipes["crop_flip"] = {"augment": "crop_flip"}
+    return ((label, recipe, train) for label, recipe in recipes.items())
+
+
+def private(name: str) -> Iterator[tuple[str, dict, Run]]:
+    """The cell of training with DP."""
+    for label, _, train in training(name):
+        if label == "sgd, cosine":
+            yield "dp", {"dp": {"epsilon": 50.0}, "momentum": 0.0}, train
+
+
+def methods(name: str) -> Iterator[tuple[str, dict, Run]]:
+    """A cell for each method, on models that were trained with recorded updates."""
+    forget, retain, mask = rows()
+    for method in registry.names("methods"):
+        module = registry.load("methods", method)
+        fields = module.Options.model_fields
+        options = {key: value for key, value in SHORT.items() if key in fields} | OPTIONS.get(method, {})
+
+        def run(models: Bank, module=module, options=options) -> Bank:
+            models.train(retain + forget, record=mask)
+            module.unlearn(models, forget, retain, module.Options(**options))
+            return models
+
+        yield method, {"epochs": 1, "record_updates": True}, run
+
+
+def read(name: str) -> Iterator[tuple[str, dict, Run]]:
+    """Cells of curvature, logits, readings, relearning and generation."""
+    forget, _, _ = rows()
+
+    def state(values: dict) -> list:
+        return [value.cpu() for value in values.values()]
+
+    some = np.tile(np.arange(5), (len(SEEDS), 1))
+    cells: dict[str, Run] = {
+        "logits": lambda b: [b.logits(), b.logits(np.arange(5))],
+        "gradient": lambda b: state(b.gradient(forget)),
+        "squared norms": lambda b: [b.squared_norms(forget).cpu()],
+        "curvature, observed": lambda b: state(b.squared_gradients(forget)),
+        "curvature, model": lambda b: state(b.squared_gradients(forget, labels="model")),
+        "curvature, batches": lambda b: state(b.squared_gradients(forget, per_sample=False, batch_size=4)),
+        "relearning": lambda b: list(relearning.curves(b, forget, np.arange(10), 3)[1:2]),
+    }
+    if MODELS[name][0] in ("gpt2", "gpt_neox", "llama"):
+        cells["tokens"] = lambda b: [tokens.readings(b, np.arange(10))]
+        cells["generation"] = lambda b: [generation.greedy(b, some)]
+    return ((label, {}, run) for label, run in cells.items())
+
+
+PARTS = {"train": training, "private": private, "methods": methods, "read": read}
+
+
+def difference(expected: object, value: object) -> float:
+    """The largest difference of two banks, or of two lists of arrays; infinite where one holds NaN alone."""
+    if isinstance(expected, Bank):
+        for states in (value.parameters, value.buffers):
+            states.update({name: tensor.cpu() for name, tensor in states.items()})
+        return largest_gap(expected, value)
+    gaps = [0.0]
+    for a, b in zip(expected, value, strict=True):
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        same = np.isnan(a) & np.isnan(b)
+        gaps.append(float(np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf)).max()))
+    return max(gaps)
+
+
+def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
+    """Whether one cell is right, and its line."""
+    half = recipe.get("precision") == "bfloat16"
+    dtype, bound = (torch.float32, HALF) if half else (torch.float64, TOLERANCE)
+    try:
+        expected = run(bank(name, folder, "cpu", dtype, **recipe))
+    except Exception as error:
+        return True, f"not on the processor either: {said(error)}"
+    with pretended() as card:
+        try:
+            models = bank(name, folder, "cuda", dtype, **recipe)
+            card.waits.clear()
+            card.uploads.clear()
+            found = run(models)
+            waits = card.waits.copy()
+            uploads, replays = sum(card.uploads.values()), card.replays
+            gap = difference(expected, found)
+        except Exception as error:
+            return False, f"FAILS: {said(error)}"
+    right = gap <= bound
+    mark, most = "" if right else "DIFFERS: ", ", ".join(f"{wait} × {n}" for wait, n in waits.most_common(2))
+    return right, f"{mark}{gap:.1e}, {replays} replays, {uploads} uploads, waits: {most or 'none'}"
+
+
+def said(error: Exception) -> str:
+    """Type and first line of an error."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:160]}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 if all cells are right, else 1."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="CELL")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args(arguments)
+    warnings.filterwarnings("ignore", "Full backward hook|Secure RNG|Using a non-full backward")
+    torch.set_num_threads(1)
+    wrong = cells = 0
+    with tempfile.TemporaryDirectory() as folder:
+        if any(MODELS[name][1].get("weights") == "LORA" for name in options.models):
+            saved(Path(folder))
+        for name in options.models:
+            print(name, flush=True)
+            for part in options.parts:
+                for label, recipe, run in PARTS[part](name):
+                    start = time.perf_counter()
+                    right, line = cell(name, Path(folder), recipe, run)
+                    cells, wrong = cells + 1, wrong + (not right)
+                    print(f"  {part} {label}: {line} ({time.perf_counter() - start:.1f} s)", flush=True)
+    print(f"{cells} cells, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
