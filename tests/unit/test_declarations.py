@@ -100,6 +100,7 @@ def test_what_retraining_reads_by_theory():
                 "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
                 "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
+                "retained_risk", "retained_risk_gap",
             ),
             0,
         ),

@@ -1,0 +1,71 @@
+"""Added risk of kept samples: closed forms of Gaussians, coverage, and models that change nothing."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from unlearning_audit.metrics import retained_risk
+
+import metric_calls as call
+from ruli_cases import SEEN, UNSEEN, Folder, trained
+from test_one_run_metric import memberships
+
+MODELS, SAMPLES = 8, 120
+
+
+def drawn(rng, after, before, models=MODELS):
+    """φ whose mean on kept samples is 0 in retrained models, ``before`` and ``after``; samples differ for all alike."""
+    retain = np.tile(np.arange(SAMPLES) % 2 == 0, (models, 1))
+    hard = rng.standard_normal(SAMPLES)
+    phi = {
+        name: hard + rng.standard_normal((models, SAMPLES)) + shift * retain
+        for name, shift in (("after", after), ("before", before), ("retrained", 0.0))
+    }
+    units = np.arange(models)
+    return {**phi, "retain": retain, "heldout": ~retain, "split": units % 2, "block": units // 2}
+
+
+def found(**arrays):
+    return {row.metric: row for row in retained_risk.evaluate(**arrays)}
+
+
+def test_areas_and_their_differences_are_the_closed_form():
+    """φ ~ N(shift, 2) against N(0, 2): the area is Φ(shift/2)."""
+    rng = np.random.default_rng(1)
+    rows = [found(**drawn(rng, 1.5, 0.5)) for _ in range(40)]
+    means = {name: np.mean([row[name].value for row in rows]) for name in rows[0]}
+    truth = {
+        "retained_auc": ndtr(0.75), "retained_risk": ndtr(0.75) - ndtr(0.25), "retained_risk_gap": ndtr(0.75) - 0.5,
+    }  # fmt: skip
+    assert means == pytest.approx(truth, abs=0.02)
+
+
+def test_intervals_cover_the_truth():
+    rng, repeats = np.random.default_rng(2), 200
+    hits = 0
+    for _ in range(repeats):
+        row = found(**drawn(rng, 1.0, 1.0))["retained_risk"]
+        hits += row.ci_low <= 0 <= row.ci_high
+    assert hits >= 0.92 * repeats
+
+
+def test_models_that_change_nothing_add_no_risk():
+    arrays = drawn(np.random.default_rng(3), 1.0, 1.0)
+    row = found(**{**arrays, "after": arrays["before"]})["retained_risk"]
+    assert (row.value, row.ci_low, row.ci_high) == (0.0, 0.0, 0.0)
+
+
+def test_a_case_is_read_on_its_target_models(tmp_path):
+    files = Folder(tmp_path, memberships())
+    original = files.add("original", trained)
+    sharper = files.add("sharper", lambda member: np.where(member.retain, SEEN + 2.0, UNSEEN))
+    rows = {row.metric: row for row in call.rows(retained_risk, files.case(original, sharper), {})}
+    assert set(rows) == {"retained_auc", "retained_risk"}, "nothing is retrained here"
+    assert rows["retained_risk"].value == pytest.approx(ndtr(5 / np.sqrt(2)) - ndtr(3 / np.sqrt(2)), abs=0.01)
+    assert rows["retained_risk"].ci_low > 0
+
+
+def test_without_kept_or_unseen_samples_there_is_no_number():
+    arrays = drawn(np.random.default_rng(4), 1.0, 1.0)
+    (row,) = retained_risk.evaluate(**{**arrays, "heldout": np.zeros_like(arrays["heldout"])})
+    assert np.isnan(row.value)
+    assert "has seen all of them" in row.note

@@ -1,0 +1,86 @@
+"""Retained data's added risk: are the samples that a model keeps easier to recognise once others are forgotten?
+
+Who was safe in a crowd stands out when the crowd leaves ("privacy onion", Carlini et al. 2022). Kept samples are told
+from never-seen ones by φ in the models after unlearning, before it, and in retrained ones.
+"""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.arrays import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels, separation
+
+NEEDS = ("fair_draw",)
+
+QUANTITIES = (
+    Quantity(
+        "retained_auc", "AUC of kept samples",
+        reading="Area under the ROC curve of kept against never-seen samples by confidence: 0.5 = chance.",
+    ),
+    Quantity(
+        "retained_risk", "added risk of kept samples", "lower", ideal=0.0,
+        reading="That area after unlearning less that before: above 0, forgetting some exposes others.",
+    ),
+    Quantity(
+        "retained_risk_gap", "added risk, beyond retraining", "lower", ideal=0.0,
+        reading="That area after unlearning less that of retrained models: what the method adds, not the forgetting.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`evaluate` on the target models of a case; without retrained models to compare with there is no gap."""
+    member, labels = case.membership[case.target], case.labels_of(case.target)
+    phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
+    found = {}
+    for name, files in phi.items():
+        try:
+            found[name] = None if files is None else case.answers(files).phi(labels, case.target)
+        except NoAnswerError:  # retraining failed, which is no fault of this method
+            found[name] = None
+    groups = {"split": member.split, "block": member.block}
+    return evaluate(**found, retain=member.retain, heldout=member.heldout, **groups)
+
+
+def evaluate(
+    *,
+    after: np.ndarray,
+    before: np.ndarray,
+    retrained: np.ndarray | None,
+    retain: np.ndarray,
+    heldout: np.ndarray,
+    split: np.ndarray,
+    block: np.ndarray,
+) -> list[Row]:
+    """Rows retained_auc, retained_risk and retained_risk_gap.
+
+    φ of the models ``after`` and ``before`` unlearning and of ``retrained`` ones, float64 [models, samples]; ``retain``
+    and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]. Differences are paired by models and
+    samples; intervals cover both.
+    """
+    if not (retain.any(axis=1) & heldout.any(axis=1)).all():
+        empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")
+        return [row(metric="retained_auc", estimate=empty)]
+    sides = {"positive": retain.astype(np.float64), "negative": heldout.astype(np.float64)}
+    own = separation.auc(score=after, **sides)
+    n, groups = int((retain | heldout).any(axis=0).sum()), {"split": split, "block": block}
+    table = [row(metric="retained_auc", estimate=levels.of(own, **groups, n=n, bounds=(0, 1)))]
+    for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
+        if score is not None:
+            part = _less(own, separation.auc(score=score, **sides))
+            table.append(row(metric=name, estimate=levels.of(part, **groups, n=n, bounds=(-1, 1))))
+    return table
+
+
+def _less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
+    """a − b, of the same samples."""
+    return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
