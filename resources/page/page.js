@@ -296,7 +296,7 @@
         rule: { color: ink }, point: { color: colour("series-a"), ...(name === "shares" ? {} : marks) }, line: { strokeWidth: 2, color: muted },
       };
       if (name !== "shares") delete config.point.fill, delete config.point.stroke;
-      const labels = name === "shares" ? Math.min(190, 0.42 * target.clientWidth) : 45;
+      const labels = name === "shares" ? Math.min(190, 0.45 * target.clientWidth) : 45;
       config.axis.labelLimit = labels;
       const width = Math.max(target.clientWidth - labels - 25, 120);
       const compiled = vegaLite.compile({ ...spec, width, config, description: title, datasets: data }).spec;
@@ -375,7 +375,7 @@
       const token = state.open;
       const shares = square.distances.filter((row) => row.share_closed !== null && row.share_low !== null);
       if (shares.length) {
-        const drawn = figure("Between doing nothing and retraining", "Each deciding metric with its 95 % interval. It would look wrong if metrics lay on different sides of half way.");
+        const drawn = figure("Between doing nothing and retraining", "Each deciding metric, by the attack that finds most, with its 95 % interval. It would look wrong if metrics lay on different sides of half way.");
         content.append(drawn);
         await plot(find(".canvas", drawn), "shares", { rows: shares, ends: [{ share: 0 }, { share: 1 }] }, `Share of the way to retraining by ${shares.map((row) => `${row.label} ${Math.round(100 * row.share_closed)} %`).join(", ")}`);
       }
@@ -384,13 +384,13 @@
       const roc = curves ? points(curves, method) : [];
       if (roc.length && state.open === token) {
         const least = Math.min(...roc.map((row) => row.fpr));
-        const drawn = figure("Forgotten against never seen", `Both axes are logarithmic; the dotted line is guessing. The attack is the one that speaks in the verdict${square.distances.length ? "" : "s"}. It would look wrong if retrained models left the line.`);
+        const drawn = figure("Forgotten against never seen", `The attack of the verdict: ${roc[0].attack}. Both axes are logarithmic; the dotted line is guessing. It would look wrong if retrained models left the line.`);
         content.append(drawn);
         await plot(find(".canvas", drawn), "roc", { points: roc, chance: [{ fpr: least, tpr: least }, { fpr: 1, tpr: 1 }] }, "ROC curves on logarithmic axes");
       }
       const phi = curves ? bars(curves, method) : [];
       if (phi.length && state.open === token) {
-        const drawn = figure("How well the label is known", "φ is the logit of the probability of a sample's label. After unlearning, forgotten samples should lie where retrained models put them.");
+        const drawn = figure("How well the label is known", "φ is the logit of the probability of a sample's label. Unlearning should put forgotten samples where retraining puts them. It would look wrong if retraining left them where they were before.");
         content.append(drawn);
         await plot(find(".canvas", drawn), "phi", { bars: phi }, "Distributions of φ");
       }

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 from unlearning_audit.artifacts import records, tables
 from unlearning_audit.artifacts.files import write_json, write_spec
 from unlearning_audit.artifacts.rows import write_union
@@ -10,7 +11,7 @@ from unlearning_audit.comparisons.meta import evaluate
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.figures import _meta, _resolution, _verdicts, quality
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import page
+from unlearning_audit.display.page import curves, page
 from unlearning_audit.display.tables import cost, formats, grid, verdicts
 from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.workflow import parameters
@@ -67,9 +68,34 @@ def exposed(path):
     return str(path)
 
 
-def render(folder):
-    """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names."""
+def large(folder, methods, scenarios):
+    """(cases, what was compared) of so many methods, all distinguishable, in so many scenarios more."""
+    names = [f"method_{i}" for i in range(methods)]
+    cases, compared = [], []
+    for i in range(scenarios):
+        place = (f"scenario_{i}", "")
+        verdicts_on = [rows_of(name, "distinguishable", 0.2, share=0.22) for name in names]
+        compared.append(written(folder / f"many-{i}", made(place, *GOOD, *verdicts_on), place))
+        cases += [case(place[0], name) for name in ("none", "retrain", "retrain_control", *names)]
+    return cases, compared
+
+
+def curves_of(methods):
+    """Curves of as many points as a study has."""
+    rng = np.random.default_rng(0)
+    heights, rates = [[float(f"{x:.3g}") for x in rng.random(n)] for n in (curves.BARS, curves.POINTS)]
+    return {
+        "phi": {"edges": [-8.0, 8.0], "methods": {name: [heights, heights[::-1]] for name in methods}},
+        "roc": {name: {"attack": "kde/trained", "fpr": sorted(rates), "tpr": sorted(rates)} for name in methods},
+    }
+
+
+def render(folder, methods=0, scenarios=0):
+    """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names, and
+    with so many ``methods`` in so many ``scenarios`` more."""
     cases, rows = study()
+    more, more_compared = large(folder, methods, scenarios)
+    cases += more
     cases.append(case(NASTY, NASTY.lower()))
     rows.append(row(cases[-1], "q", 0.5, 0.47, 0.53, "paper", note=NASTY))
     for one in cases:
@@ -110,7 +136,7 @@ def render(folder):
         some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
         style.save(drawn.draw(judged), **some)
         files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    compared = [written(folder / "judged", judged, ("plain", "")), *budgets(folder)]
+    compared = [written(folder / "judged", judged, ("plain", "")), *budgets(folder), *more_compared]
     comparison = {"study": NASTY, "comparisons": compared}
     captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
     scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},
@@ -128,7 +154,8 @@ def render(folder):
     copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
     order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
     curve = {"attack": "kde/trained", "fpr": [0.1, 1.0], "tpr": [0.4, 1.0]}
-    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"scrub": curve}}})
+    many = {f"{place['scenario']}|": curves_of(place["methods"]) for place in more_compared}
+    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"scrub": curve}}, **many})
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
         records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),

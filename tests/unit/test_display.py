@@ -8,6 +8,7 @@ import pytest
 from unlearning_audit.display import lookup
 from unlearning_audit.display.lookup import Cell, Numbers
 from unlearning_audit.display.tables import formats, grid, typeset
+from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
 from display_cases import REASON, case, order, q, row, study
 
@@ -248,3 +249,16 @@ def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each()
     shown = [number(value, places) for value in (0.0, 9.96, 1e-7, 1e13, math.inf, -0.031)]
     assert shown == ["0", "10", "1.0e−07", "1.0e+13", "∞", "−0.031"]
     assert decimals([Cell(0.5, 0.4, 0.6, metric="q")]) == 2
+
+
+def test_columns_in_which_nothing_stands_are_left_out():
+    heads = (Head("full"), Head("empty"), Head("noted"))
+    lines = (Line("a", (Entry("1"), Entry(""), Entry(""))), Line("b", (Entry(""), Entry(""), Entry("", ("why",)))))
+    sheet = Sheet("s", "", "", "", heads, lines, footer=(Line("c", (Entry("2"), Entry(""), Entry(""))),))
+    filled = sheet.filled()
+    assert [head.label for head in filled.heads] == ["full", "noted"]
+    texts = [[cell.text for cell in line.cells] for line in (*filled.lines, *filled.footer)]
+    assert texts == [["1", ""], ["", ""], ["2", ""]]
+    assert "empty" not in formats.markdown(filled)
+    nothing = Sheet("s", "", "", "", heads, (Line("a", (Entry(""),) * 3),))
+    assert nothing.filled() is nothing

@@ -1,6 +1,7 @@
 """The page in a real browser: it sorts, filters, opens, keeps its state in the address, and needs nothing else."""
 
 import csv
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -213,6 +214,30 @@ def test_nothing_overflows(visit, width):
             .map((one) => one.outerHTML.slice(0, 200))"""
         assert page.evaluate(beyond, width) == []
         page.close()
+
+
+#: Labels of drawings that are cut, or leave their drawing.
+CUT = """() => [...document.querySelectorAll("#behind svg")].flatMap((svg) => {
+    const box = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].filter((label) => label.textContent.trim()).filter((label) => {
+        const at = label.getBoundingClientRect();
+        const sides = [at.left - box.left, box.right - at.right, at.top - box.top, box.bottom - at.bottom];
+        return label.textContent.endsWith("…") || Math.min(...sides) < -1;
+    }).map((label) => label.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_label_of_a_drawing_is_cut(visit, width):
+    page = visit("#open=scrub%7Cplain%7C", width)
+    page.wait_for_selector("#behind section")
+    assert page.locator("#behind svg").count() == 2
+    assert page.evaluate(CUT) == []
+
+
+def test_it_prints_in_few_pages(visit):
+    printed = visit().pdf(prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -27,7 +27,7 @@ def sentences(matrix: Matrix) -> list[str]:
 def _answer(matrix: Matrix, methods: list[str]) -> str:
     """How many verdicts of each kind, and which methods are like retraining wherever they were tried."""
     counts = Counter(square.verdict for square in matrix.judged())
-    parts = [f"{counts[name]} {decisions.WORDS[name]}" for name in MARKS if counts[name]]
+    parts = [f"{counts[name]:,} {decisions.WORDS[name]}" for name in MARKS if counts[name]]
     best = [
         naming.method(name)
         for name in methods

@@ -260,7 +260,8 @@ def _copies(order: list[dict]) -> dict:
 
 
 def _sheet(sheet: Sheet) -> dict:
-    """A sheet with footnote markers in place, as the template wants it."""
+    """A sheet without empty columns, with footnote markers in place, as the template wants it."""
+    sheet = sheet.filled()
 
     def cells(line):
         return [{"text": c.text, "marks": sheet.marks(c.notes), "tone": c.tone} for c in line.cells]

@@ -33,7 +33,7 @@ def write(sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Pa
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)))
     for path, render in ((md, markdown), (tex, latex)):
         with replacing(path) as part:
-            part.write_text("\n".join(map(render, sheets)), encoding="utf-8")
+            part.write_text("\n".join(render(sheet.filled()) for sheet in sheets), encoding="utf-8")
 
 
 # ---------------------------------------------------------------- Markdown

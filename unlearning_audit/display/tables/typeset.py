@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from unlearning_audit.display import naming
@@ -82,6 +82,19 @@ class Sheet:
     def marks(self, notes: Iterable[str]) -> list[str]:
         """The markers of some footnotes."""
         return [self.footnotes[note] for note in notes]
+
+    def filled(self) -> "Sheet":
+        """Without columns in which no cell has text or a footnote; whole where none has any."""
+        lines = (*self.lines, *self.footer)
+        keep = [i for i in range(len(self.heads)) if any(line.cells[i].text or line.cells[i].notes for line in lines)]
+        if len(keep) in (0, len(self.heads)):
+            return self
+
+        def narrowed(group: tuple[Line, ...]) -> tuple[Line, ...]:
+            return tuple(replace(line, cells=tuple(line.cells[i] for i in keep)) for line in group)
+
+        heads = tuple(self.heads[i] for i in keep)
+        return replace(self, heads=heads, lines=narrowed(self.lines), footer=narrowed(self.footer))
 
     def sections(self) -> list[tuple[str, list[Line]]]:
         """Lines by section, in order."""
