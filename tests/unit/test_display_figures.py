@@ -119,6 +119,18 @@ def test_long_titles_and_labels_keep_off_each_other(tmp_path):
     assert turned == {30}
 
 
+def test_a_legend_stays_within_the_figure_and_above_its_panels(tmp_path):
+    from matplotlib.lines import Line2D
+
+    figure, panels = style.panels(2, height=1)
+    style.legend(figure, [Line2D([], [], label=f"a meaning in some words {i}") for i in range(5)])
+    saved(figure, tmp_path)
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert all(panel.get_tightbbox().y1 < box.y0 for panel in panels)
+    assert len(figure.legends) == 1
+
+
 def test_a_method_keeps_its_colour_and_references_are_ink():
     some = style.colours(["none", "scrub", "retrain", "ssd"])
     more = style.colours(["none", "scrub", "retrain", "ssd", "salun", "retrain_control"])

@@ -21,6 +21,9 @@ SHORT = 24
 #: Width in inches of a figure in half a page, and in a whole one.
 HALF, WHOLE = 3.4, 7.0
 
+#: Dots in an inch of a picture.
+DOTS = 300
+
 SETTINGS = {
     "font.family": "DejaVu Sans",
     "font.size": 7.5,
@@ -101,6 +104,18 @@ def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True,
     return figure, axes[:count]
 
 
+def legend(figure, handles: list) -> None:
+    """Write the legend of ``handles`` above all panels, in as few lines as fit into the figure's width."""
+    for columns in range(len(handles), 0, -1):
+        box = figure.legend(
+            handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
+            columnspacing=1.4,
+        )  # fmt: skip
+        if columns == 1 or box.get_window_extent().width <= figure.bbox.width:
+            return
+        box.remove()
+
+
 def absent(axis, row: float, why: str) -> None:
     """Write in a method's row why it has no mark."""
     axis.text(
@@ -142,7 +157,7 @@ def fit(figure) -> None:
     """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
-    figure.draw_without_rendering()  # widths of panels follow from what stands beside them
+    arrange(figure)  # widths of panels follow from what stands beside them
     for axis in figure.axes:
         title = axis.set_title(axis.get_title(loc="left"), loc="left")
         share = title.get_window_extent().width / axis.bbox.width
@@ -162,10 +177,19 @@ def _letters(axis) -> int:
     return sum(len(label.get_text()) for label in axis.get_xticklabels())
 
 
+def arrange(figure) -> None:
+    """Place the panels so that what stands beside them has room."""
+    figure.get_layout_engine().execute(figure)
+
+
 def save(figure, *, svg: str | Path, png: str | Path) -> None:
     """Write both files without a date or a program's version: words as text, titles and labels so that they fit."""
+    figure.set_dpi(DOTS)
     without_formulas(figure)
     fit(figure)
+    # Once for both files: otherwise each is arranged, drawn for nothing, and drawn.
+    arrange(figure)
+    figure.set_layout_engine("none")
     for path, kind, metadata in ((svg, "svg", {"Date": None, "Creator": None}), (png, "png", {"Software": None})):
         with replacing(path) as part:
-            figure.savefig(part, format=kind, dpi=300, metadata=metadata)
+            figure.savefig(part, format=kind, dpi=DOTS, metadata=metadata)

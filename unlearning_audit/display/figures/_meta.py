@@ -80,10 +80,7 @@ def draw(rows: list[dict]):
         if kind in used
     ]
     handles.append(Line2D([], [], ls=(0, (4, 2)), color=style.INK, lw=0.7, label="what is wanted"))
-    figure.legend(
-        handles=handles, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=6.5, handletextpad=0.3,
-        columnspacing=1.4,
-    )  # fmt: skip
+    style.legend(figure, handles)
     return figure
 
 

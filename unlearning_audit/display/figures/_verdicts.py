@@ -57,9 +57,7 @@ def draw(judgements: Decisions):
             label="not distinguishable from retraining",
         )
     )
-    figure.legend(
-        handles=handles, loc="outside upper left", ncols=len(handles), frameon=False, fontsize=6.5, handletextpad=0.4
-    )  # fmt: skip
+    style.legend(figure, handles)
     return figure
 
 
