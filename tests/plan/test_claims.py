@@ -4,7 +4,7 @@ import csv
 import re
 
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import binomtest, kendalltau
 
 from printed_numbers import MEASURED, ROOT
 
@@ -90,3 +90,58 @@ def test_ssd_is_not_the_best_anywhere_on_mnist():
     for epsilon in ("50", "150", "600", "inf"):
         found = quality("mnist", f"epsilon={epsilon}")
         assert max(found[m] for m in METHODS if m != "ssd") > found["ssd"]
+
+
+# ---------------------------------------------------------------- error rates
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def worlds():
+    """The simulated worlds, with counts of audits in place of shares."""
+    return [
+        {"world": line["world"], "audits": int(line["audits"])}
+        | {word: round(float(line[word]) * int(line["audits"])) for word in ("distinguishable", "equivalent")}
+        for line in lines("verdicts/worlds.csv")
+    ]
+
+
+def test_error_rates_are_claimed_as_simulated_worlds_show_them():
+    """Both pages quote the largest rates; the page of results says how sure they are."""
+    cells, pages = worlds(), [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/measured.md")]
+    worst = max(cells, key=lambda cell: cell["distinguishable"] / cell["audits"])
+    margin = max(float(line["false_equivalent"]) for line in lines("verdicts/rates.csv"))
+    for page in (re.sub(r"\s+", " ", page) for page in pages):
+        assert f"{percent(worst['distinguishable'] / worst['audits'])} of the audits of a world" in page
+        assert f"at the margin in {percent(margin)}" in page
+    measured = re.sub(r"\s+", " ", pages[1])
+    wrong, audits = (sum(cell[name] for cell in cells) for name in ("distinguishable", "audits"))
+    little = [cell for cell in cells if cell["world"].endswith("remembered")]
+    interval = binomtest(worst["distinguishable"], worst["audits"]).proportion_ci()
+    assert f"{wrong} of {audits:,} audits" in measured
+    assert (
+        f"*{worst['world']}*, {percent(interval.low)[:-2]} to {percent(interval.high)} with 95 % confidence" in measured
+    )
+    assert (
+        f"equivalent in {sum(cell['equivalent'] for cell in little)} of {sum(cell['audits'] for cell in little)}"
+        in measured
+    )
+
+
+def test_audits_through_the_jobs_are_counted_as_the_page_says():
+    rows = [line for line in lines("verdicts/audits.csv") if line["through"] == "jobs"]
+    wrong = sum(line["mine"] in ("distinguishable", "over_unlearned") for line in rows)
+    page = re.sub(r"\s+", " ", (ROOT / "docs/measured.md").read_text(encoding="utf-8"))
+    assert f"distinguishable in {wrong} of {len(rows)} audits" in page
+    assert binomtest(wrong, len(rows), 0.05, "greater").pvalue > 0.05
+    by_jobs = {line["seed"]: line for line in rows}
+    others = [line for line in lines("verdicts/audits.csv") if line["through"] == "audit"]
+    assert others
+    for line in others:
+        assert {**line, "through": "jobs"} == by_jobs[line["seed"]]
+
+
+def test_no_shape_is_distinguishable_more_often_than_promised():
+    assert max(float(line["false_distinguishable"]) for line in lines("verdicts/rates.csv")) <= 0.05
