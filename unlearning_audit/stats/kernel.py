@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import distance
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:
@@ -21,7 +21,7 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
     return np.exp(-distance.squareform(apart) / (2 * width))
 
 
-def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: np.ndarray, y: np.ndarray) -> float:
+def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y: Int[np.ndarray, "b"]) -> float:
     """Unbiased squared MMD of the points numbered ``x`` and ``y`` int [≥ 2] each; may fall below 0.
 
     Source: Gretton et al. 2012, lemma 6. Raises ValueError for fewer than two points on a side.
@@ -35,7 +35,12 @@ def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: np.ndarray, y: np.ndarra
 
 
 def p_value(
-    *, kernel: Float[np.ndarray, "n n"], x: np.ndarray, y: np.ndarray, rng: np.random.Generator, draws: int
+    *,
+    kernel: Float[np.ndarray, "n n"],
+    x: Int[np.ndarray, "a"],
+    y: Int[np.ndarray, "b"],
+    rng: np.random.Generator,
+    draws: int,
 ) -> float:
     """Permutation p-value that ``x`` and ``y`` are draws of one distribution, exact for any number of points.
 
@@ -54,7 +59,9 @@ def p_value(
     return float((1 + (drawn >= least - 1e-12).sum()) / (1 + draws))
 
 
-def nearer(*, kernel: Float[np.ndarray, "n n"], u: np.ndarray, r: np.ndarray, o: np.ndarray) -> float:
+def nearer(
+    *, kernel: Float[np.ndarray, "n n"], u: Int[np.ndarray, "a"], r: Int[np.ndarray, "b"], o: Int[np.ndarray, "c"]
+) -> float:
     """How much nearer ``u`` is to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o), 1 where u is as r.
 
     −1 where u is as o (Bounliphone et al. 2016 test its sign). NaN where r and o do not differ; errors as
