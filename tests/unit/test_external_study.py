@@ -33,6 +33,19 @@ def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refu
         reading.read(wrong)
 
 
+@pytest.mark.parametrize("chosen", [{"again": {"name": "ruli"}}, {"strict": {"name": "external"}}, {"texts": {}}])
+def test_a_metric_of_the_library_that_would_not_be_computed_is_refused(here, chosen):
+    save("logits/target", **GOOD)
+    wrong = config()
+    wrong["scenarios"]["audit"]["metrics"] = {"records": {"rate": 0.1}}
+    assert reading.read(wrong).scenarios[0].metrics["records"].options["rate"] == 0.1
+    wrong["scenarios"]["audit"]["metrics"] = chosen
+    with pytest.raises(
+        StudyError, match=rf"metrics\.{next(iter(chosen))}: must be a file of your own: external computes"
+    ):
+        reading.read(wrong)
+
+
 def names(found):
     return {stage: set(nodes) for stage, nodes in found.nodes.items() if nodes}
 

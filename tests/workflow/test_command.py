@@ -210,6 +210,8 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert ended("read", "results", "--reader", "mine.py", "--only-write") == 0
     assert ": none, retrain, mine; 30 samples to forget" in capsys.readouterr().out
     assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
+    assert "audit read RESULTS --reader mine.py writes one" in ended("new", "mine.yaml", "--with", "mine.py")
+    assert not Path("mine.yaml").exists()
     assert "its option 'columns'" in ended("read", "results", "--reader", "mine.py", "--columns", "a=b", "--only-write")
     text = Path("mine.py").read_text()
     assert part in text

@@ -255,6 +255,11 @@ def _lines(own: list[str]) -> dict[str, str]:
         kind = trial.kind(file)
         name = starts.named(Path(file).stem)
         name = f"my_{name}" if name in registry.names(kind) else name
+        if kind == "readers":
+            raise ValueError(
+                f"--with {file}: a study has the models that a reader has read; audit read RESULTS --reader {file} "
+                "writes one, with RESULTS your files"
+            )
         if kind in lines:
             lines[kind].append(f"{name}: {{file: {file}}}")
         else:
