@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Literal
+from unittest import mock
 
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
@@ -75,10 +76,10 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     from art.estimators.classification import BlackBoxClassifier
 
     class Attack(MembershipInferenceBlackBox):
-        """ART's attack with batches sliced in one operation: a third of the time, same rows in the same order."""
+        """ART's attack with batches sliced in one operation: same rows in the same order."""
 
         def _get_attack_dataset(self, f_1, f_2, label=None):
-            return Rows(super()._get_attack_dataset(f_1, f_2, label))
+            return rows_of(super()._get_attack_dataset(f_1, f_2, label))
 
     # ART requires a classifier; its predictions are never used, because all are passed in.
     classifier = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
@@ -86,24 +87,43 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
         classifier, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
         nn_model_epochs=options.epochs, nn_model_batch_size=options.batch_size, nn_model_learning_rate=options.lr,
     )  # fmt: skip
-    attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
+    with fused_adam():
+        attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
     return attack
 
 
-class Rows:
-    """ART's data set of tensors x_1, x_2 and y, indexable by a list of rows."""
+def rows_of(rows):
+    """ART's data set of tensors x_1, x_2 and y, of which torch's loader takes a batch as one slice of each."""
+    from torch.utils.data import Dataset
+    from torch.utils.data._utils.collate import default_collate_fn_map
 
-    def __init__(self, rows) -> None:
-        self.rows, self.columns = rows, (rows.x_1, rows.x_2, rows.y)
+    class Batch(tuple):
+        """The columns of a batch's rows: whole, so that the loader has nothing to stack."""
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    class Rows(Dataset):
+        """The same rows, indexable by one or by a list."""
 
-    def __getitem__(self, row: int) -> tuple:
-        return tuple(column[row] for column in self.columns)
+        def __len__(self) -> int:
+            return len(rows)
 
-    def __getitems__(self, rows: list[int]) -> list[tuple]:
-        return list(zip(*(column[rows].unbind() for column in self.columns), strict=True))
+        def __getitem__(self, row: int) -> tuple:
+            return rows[row]
+
+        def __getitems__(self, several: list[int]) -> list[Batch]:
+            return [Batch(column[several] for column in (rows.x_1, rows.x_2, rows.y))]
+
+    default_collate_fn_map[Batch] = lambda batch, *, collate_fn_map: list(batch[0])
+    return Rows()
+
+
+@contextmanager
+def fused_adam() -> Iterator[None]:
+    """ART's optimiser takes a step in one kernel: a quarter off the time, the same but for last bits."""
+    import torch
+
+    adam = torch.optim.Adam
+    with mock.patch.object(torch.optim, "Adam", partial(adam, fused=True)):
+        yield
 
 
 @contextmanager
