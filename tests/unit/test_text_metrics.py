@@ -85,6 +85,24 @@ def test_overlap_is_counted_as_in_a_loop():
     assert overlap.shared(overlap.numbered(x, 10), kept).tolist() == [0.0] * 12
 
 
+def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
+    """Scored tokens alone count, wherever in the sample they stand."""
+    x = np.array([
+        [~9, 1, 2, 3],    # forgotten: the whole span is held out too
+        [~9, 4, 5, -1],   # forgotten: 5 is held out, 4 is not
+        [~9, ~9, 7, 7],   # forgotten: nothing is
+        [1, 2, 3, ~8],    # held out
+        [~4, ~4, ~4, 5],  # held out, but 4 is not scored
+    ])  # fmt: skip
+    spans = overlap.scored(x)
+    np.testing.assert_array_equal(spans, [[1, 2, 3], [4, 5, -1], [7, 7, -1], [1, 2, 3], [5, -1, -1]])
+    heldout = np.arange(5) >= 3
+    np.testing.assert_allclose(overlap.shared(spans, heldout)[:3], [1, 1 / 2, 0])
+    np.testing.assert_allclose(overlap.shared(overlap.whole(spans), heldout)[:3], [1, 0, 0])
+    empty = overlap.scored(np.full((2, 3), -1))
+    assert overlap.shared(overlap.whole(empty), np.array([False, True])).tolist() == [0, 0]
+
+
 # ---------------------------------------------------------------- memorisation
 
 

@@ -136,6 +136,7 @@ def test_multiple_choice(case):
 
 def test_overlap(case):
     case.data.x[1], case.data.x[4, 1:] = -1, -1  # padding: no run of two tokens
+    case.data.x[:, 0] += 100 * np.arange(ROWS) * (case.data.x[:, 0] >= 0)  # which no other sample has
     rows = by_name(call.rows(overlap, case, SETTINGS))
     runs = [[tuple(row[i : i + 2]) for i in range(5) if -1 not in row[i : i + 2]] for row in case.data.x.tolist()]
     share = np.full((5, ROWS), np.nan)
@@ -144,6 +145,17 @@ def test_overlap(case):
         for i in range(ROWS):
             share[model, i] = np.mean([run in kept for run in runs[i]]) if runs[i] else np.nan
     check(case, rows, "ngram_overlap", share, ("forget", "heldout"))
+    words = [tuple(token for token in row if token >= 0) for row in case.data.x.tolist()]
+    same, common = [], []
+    for model, forgotten in FORGET.items():
+        heldout = [words[i] for i in samples_of(case, "heldout", model)]
+        known = {token for span in heldout for token in span}
+        asked = [words[i] for i in forgotten if words[i]]
+        same.append(np.mean([span in heldout for span in asked]))
+        common.append(np.mean([np.mean([token in known for token in span]) for span in asked]))
+    assert rows["exact_overlap", ""].value == pytest.approx(np.mean(same))
+    assert rows["token_overlap", ""].value == pytest.approx(np.mean(common))
+    assert 0 < np.mean(common) < 1
     case.data.x = case.data.x.astype(float)
     with pytest.raises(ValueError, match="the data are float64, not tokens"):
         call.rows(overlap, case, SETTINGS)

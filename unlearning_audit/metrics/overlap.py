@@ -1,4 +1,4 @@
-"""How much of what is asked about stands in the retained text as well: a control of the data, not of a method.
+"""How much of what is asked about stands in the retained or held-out text too: a control of data, not of a method.
 
 All methods have the same, so it is no part of verdicts or of the meta-evaluation.
 """
@@ -21,6 +21,16 @@ QUANTITIES = (
         reading="Share of a sample's runs of n tokens that also stand in the retained text. Alike for forgotten and "
         "held-out samples, or attacks may know them by this alone; near 0, or little of a sample can be forgotten.",
     ),
+    Quantity(
+        "exact_overlap", "spans that are held out as well",
+        reading="Share of forgotten samples of which a held-out sample has the same scored tokens, all of them: such "
+        "a sample cannot be told from what was never seen.",
+    ),
+    Quantity(
+        "token_overlap", "tokens that are held out as well",
+        reading="Share of the scored tokens of forgotten samples that held-out ones have too: far below that of two "
+        "random sets, and the two sides may be told apart by their words alone.",
+    ),
 )  # fmt: skip
 
 
@@ -32,12 +42,18 @@ class Options(Settings):
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), "ngram_overlap": the share of a sample's runs of n tokens
-    that occur in what its model keeps, the mean over models and samples with a run. Raises ValueError for data that are
-    no tokens."""
+    that occur in what its model keeps, the mean over models and samples with a run. "exact_overlap" and
+    "token_overlap": what forgotten samples have in common with held-out ones of the same model, the mean over models
+    and samples (RULI, A.3.1). Raises ValueError for data that are no tokens."""
     if case.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
     member, runs = case.membership, numbered(case.data.x, options.n)
     share = np.stack([shared(runs, retain) for retain in member.retain])
+    spans = scored(case.data.x)
+    between = {
+        name: np.stack([shared(numbers, heldout) for heldout in member.heldout])
+        for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))
+    }
 
     def read(models: np.ndarray) -> list[Row]:
         groups = {"split": member.split[models], "block": member.block[models]}
@@ -48,15 +64,35 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
                 part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
                 estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
                 table.append(row(metric="ngram_overlap", role=role, estimate=estimate))
+        weight = (member.forget[models] & (spans >= 0).any(1)).astype(np.float64)
+        if weight.any(1).all() and member.heldout[models].any(1).all():
+            for name, value in between.items():
+                part = crossed.per_model(value=np.where(weight > 0, value[models], 0.0), weight=weight)
+                table.append(row(metric=name, estimate=levels.of(part, **groups, n=int(weight.any(0).sum()))))
         return table
 
     return list(_text.by_pair(case, read))
 
 
+def scored(x: np.ndarray) -> np.ndarray:
+    """The tokens of each sample that attacks read, in their order, then −1: int [samples, most tokens of a sample].
+
+    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding."""
+    order = np.argsort(x < 0, axis=1, kind="stable")
+    tokens = np.take_along_axis(np.where(x < 0, -1, x), order, axis=1)
+    return tokens[:, : max(int((tokens >= 0).sum(1).max(initial=0)), 1)]
+
+
+def whole(spans: np.ndarray) -> np.ndarray:
+    """A number for each different row of ``spans`` (as `scored` gives them): int64 [samples, 1], −1 for empty ones."""
+    numbers = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.where((spans >= 0).any(1), numbers, -1)[:, None]
+
+
 def numbered(x: np.ndarray, n: int) -> np.ndarray:
     """A number for each different run of ``n`` tokens: int64 [samples, length − n + 1], −1 for runs with padding.
 
-    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding."""
+    ``x`` int [samples, length], with marks as in `scored`."""
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)

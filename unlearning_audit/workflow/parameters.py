@@ -289,13 +289,15 @@ def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Data, model and its depth, protocol options and privacy budget. A number that JSON lacks becomes text."""
+    """Data (or the corpus they are read from), model and its depth, protocol options and privacy budget. A number that
+    JSON lacks becomes text."""
     privacy = {"epsilon": "inf"}
     if scenario.recipe.dp is not None:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
     options = {k: v for k, v in scenario.protocol.options.items() if isinstance(v, (int, float, str))}
     depth = {name: value for name, value in scenario.model.options.items() if name == "depth"}
-    facts = {**options, **depth, **privacy, "dataset": scenario.data.name, "model": scenario.model.name}
+    facts = {**options, **depth, **privacy, "model": scenario.model.name}
+    facts["dataset"] = scenario.data.options.get("corpus", scenario.data.name)
     return {k: str(v) if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
 
 
