@@ -109,10 +109,11 @@ def share() -> str:
     """What the page says of the counts."""
     number = counts()
     parts = {name: f"{count} ({100 * count / number['all']:.0f} %)" for name, count in number.items()}
+    left = f"{number['missing']} have none." if number["missing"] else "Each has a cell in a study."
     return (
         f"Of {number['all']} printed numbers **{parts['paper']}** are regenerated at the paper's size,\n"
         f"**{parts['small']}** at a small size only, and **{parts['planned']}** are planned: a study has their\n"
-        f"cell and was not run here. {number['missing']} have none.\n"
+        f"cell and was not run here. {left}\n"
     )
 
 

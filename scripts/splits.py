@@ -1,6 +1,7 @@
 """Draw which model sees which sample, and which it is asked to forget."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 from job import script
 
@@ -29,6 +30,8 @@ def make(data: str, membership: str, settings: dict, place: dict, selection: lis
 
     with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
         memberships = Membership.concatenate([draw(block) for block in settings["blocks"]])
+    if selected:
+        memberships = replace(memberships, memorised=selected[0].ratio)
     if "request" in settings:
         memberships = memberships.until(settings["request"])
     memberships.write(membership)

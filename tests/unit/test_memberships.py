@@ -57,6 +57,10 @@ def test_sequences_and_canaries_are_read_as_they_were_written(tmp_path):
     found = Membership.read(tmp_path / "m.npz", samples=5)
     np.testing.assert_array_equal(found.request, REQUEST, strict=True)
     np.testing.assert_array_equal(found.pair, WHOLE.pair, strict=True)
+    assert found.memorised is None
+    memorised = np.linspace(-1, 3, 5)
+    replace(WHOLE, memorised=memorised).write(tmp_path / "n.npz")
+    np.testing.assert_array_equal(Membership.read(tmp_path / "n.npz")[:1].memorised, memorised, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,7 @@ def test_sequences_and_canaries_are_read_as_they_were_written(tmp_path):
         ("request", REQUEST[:1], r"'request' has shape \(1, 5\), expected \(2, 5\)"),
         ("pair", np.array([0, 0, 0, 1, -1]), "'pair' gives the number 0 to 3 samples"),
         ("pair", np.array([0, 0, 1, 1]), r"'pair' has shape \(4,\), expected \(5\)"),
+        ("memorised", np.zeros(4), r"'memorised' has shape \(4,\), expected \(5\)"),
     ],
 )
 def test_a_broken_sequence_or_pair_is_told(tmp_path, field, value, problem):

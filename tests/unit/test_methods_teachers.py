@@ -26,12 +26,19 @@ def divergence(teacher, student, temperature):
     return temperature**2 * (p.exp() * (p - q)).sum(1).mean()
 
 
+@pytest.mark.parametrize("ranked", [False, True])
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
-def test_scrub(bank, kind):
+def test_scrub(bank, kind, ranked):
+    bank = bank.copy()
+    bank.memorised = np.random.default_rng(5).normal(size=len(bank.x))
+
     def loop(bank, m):
         optimiser = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[kind]
         plain, teacher = Plain(bank, m, optimiser, lr=0.01, weight_decay=0.01), bank.extract(m)
         lost, kept = plain.read("forget", "unlearn/0.0", 5, 2), plain.read("retain", "unlearn/1.0", 8, 3)
+        if ranked:
+            order = sorted(plain.forget.index[m].tolist(), key=lambda sample: -bank.memorised[sample])
+            lost = [[np.array(order[start : start + 5]) for start in range(0, len(order), 5)]] * 2
         for epoch in range(3):
             for index in lost[epoch] if epoch < 2 else []:
                 answer = plain.logits(index, teacher).detach()
@@ -42,7 +49,15 @@ def test_scrub(bank, kind):
         return plain
 
     options = {"lr": 0.01, "weight_decay": 0.01, "batch_size": 8, "forget_batch_size": 5, "epochs": 3}
+    options |= {"forget_order": "memorisation"} if ranked else {}
     assert_plain(bank, "scrub", loop, **options, optimiser=kind, gamma=0.7, alpha=0.4, T=2.0, msteps=2)
+
+
+def test_scrub_cannot_rank_what_no_selection_chose(bank):
+    with pytest.raises(
+        ValueError, match="forget_order: memorisation needs targets that are chosen by it: a target_set"
+    ):
+        unlearned(bank, "scrub", forget_order="memorisation")
 
 
 def test_scrub_without_steps_away_never_leaves_the_teacher(bank):

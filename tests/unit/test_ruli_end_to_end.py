@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,14 @@ STUDY = {
         },
         "random": {},
         "mixed": {"protocol": {"target_set": "vulnerable_and_protected", "target_size": 15}, "methods": ["none"]},
-        "canary": {"protocol": {"target_set": "canary", "canary_rate": 0.5}, "methods": ["none"]},
+        "canary": {
+            "protocol": {"target_set": "canary", "canary_rate": 0.5},
+            "methods": {
+                "none": {},
+                "scrub": {"epochs": 1, "forget_batch_size": 5},
+                "scrub_ranked": {"name": "scrub", "epochs": 1, "forget_batch_size": 5, "forget_order": "memorisation"},
+            },
+        },
     },
 }
 
@@ -102,13 +110,23 @@ def test_the_selection_chose_the_targets(made):
     (node,) = found.nodes["selection"].values()
     chosen = Selection.read(folder / node.outputs["selection"], 210)
     for scenario, kinds in (("mixed", ("vulnerable", "protected")), ("canary", ("vulnerable",))):
-        (case,) = [c for c in found.cases if c.scenario.name == scenario]
+        (case,) = [c for c in found.cases if (c.scenario.name, c.method) == (scenario, "none")]
         members = [Membership.read(folder / path) for path in case.splits]
         asked = members[0].weight > 0
         size = 15 if scenario == "mixed" else 24
         assert [int((asked & getattr(chosen, kind)).sum()) for kind in kinds] == [size] * len(kinds)
         assert asked.sum() == size * len(kinds)
         assert [bool(m.shadow.all()) for m in members] == [False, True]
+        for member in members:
+            np.testing.assert_array_equal(member.memorised, chosen.ratio)
+
+
+def test_batches_that_are_ranked_by_memorisation_give_other_models_than_random_ones(made):
+    found, folder = made
+    cases = {c.method: c for c in found.cases if c.scenario.name == "canary"}
+    logits = [Logits.read(folder / cases[method].unlearned[0]).logits for method in ("none", "scrub", "scrub_ranked")]
+    for one, other in itertools.combinations(logits, 2):
+        assert not np.array_equal(one, other)
 
 
 def test_every_population_is_trained_and_unlearned_as_it_was_drawn(made):

@@ -26,6 +26,17 @@ def test_every_pass_reads_each_model_s_rows_once_and_in_a_new_order():
     assert not (read[0] == read[1]).all(1).any()
 
 
+def test_ranked_rows_are_read_by_falling_score_in_every_pass():
+    rows, score = some_rows(), np.random.default_rng(1).normal(size=50)
+    ranked = rows.ranked(score)
+    assert (np.diff(score[ranked.index], axis=1) < 0).all()
+    assert (np.sort(ranked.index, 1) == np.sort(rows.index, 1)).all()
+    assert (passes(Order(ranked, [1, 2, 3], "p", 4), 2) == ranked.index).all()
+    assert (passes(Order(ranked[[2]], [3], "p", 4), 2) == ranked.index[[2]]).all()
+    jitter = next(iter(Order(ranked, [1, 2, 3], "p", 11, jitter=True)))[1]
+    assert jitter.amax() > 1
+
+
 def test_batches_have_the_asked_size_and_the_last_what_is_left():
     order = Order(some_rows(), [1, 2, 3], "p", 4)
     assert order.steps == 3

@@ -22,7 +22,7 @@ __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "No
 
 
 #: Fields of `Membership` that are the same for all models.
-OF_SAMPLES = ("weight", "pair")
+OF_SAMPLES = ("weight", "pair", "memorised")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Membership:
     [samples] or None: samples of one number (−1: none) are two canaries, of which each model forgot one by a fair coin
     and never saw the other. ``request`` int64 [models, samples] or None: the number, from 1 on, of the request that a
     sample is a part of, seen or held out, and 0 for all others; ``forget`` and ``heldout`` are those of the requests
-    that were made so far.
+    that were made so far. ``memorised`` float64 [samples]: how much other models memorised each sample, the ratio of
+    `Selection`, or None where none chose the samples.
     """
 
     train: np.ndarray
@@ -54,6 +55,7 @@ class Membership:
     replicate: np.ndarray | None = None
     pair: np.ndarray | None = None
     request: np.ndarray | None = None
+    memorised: np.ndarray | None = None
 
     @property
     def request_count(self) -> int:
@@ -182,9 +184,12 @@ class Membership:
             request = check.field("request", "iu", (models, samples)).astype(np.int64)
             if (request[forget] < 1).any():
                 check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
+        memorised = None
+        if "memorised" in check.arrays:
+            memorised = check.field("memorised", "f", (samples,)).astype(np.float64)
         if not models:
             check.fail("train", "holds no model")
         return cls(
             train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
-            pair=pair, request=request,
+            pair=pair, request=request, memorised=memorised,
         )  # fmt: skip

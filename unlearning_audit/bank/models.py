@@ -24,7 +24,8 @@ class Models:
     samples [samples, …] (uint8 is scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models
     were trained with labels of their own, [models, samples]. ``updates``, name → [models, …], is the sum of
     the training steps that touched a recorded sample, or None if training kept no record. ``refusals`` int64 [samples]:
-    the row in which each sample's question is answered by a refusal, −1 where none is, or None.
+    the row in which each sample's question is answered by a refusal, −1 where none is, or None. ``memorised`` float64
+    [samples]: how much other models memorised each sample, or None.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Models:
         self.updates: State | None = None
         self.privacy: dict | None = None
         self.refusals: Tensor | None = None
+        self.memorised: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.seeds)

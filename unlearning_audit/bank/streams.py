@@ -13,9 +13,11 @@ from unlearning_audit.randomness.keyed import generator
 
 @dataclass(frozen=True)
 class Rows:
-    """Sample numbers of each model: ``index`` int64 [models, k]. All models have equally many."""
+    """Sample numbers of each model: ``index`` int64 [models, k]. All models have equally many. ``fixed``: every pass
+    reads them in this order, and does not shuffle them."""
 
     index: np.ndarray
+    fixed: bool = False
 
     @classmethod
     def where(cls, mask: np.ndarray) -> "Rows":
@@ -36,11 +38,16 @@ class Rows:
         return self.index.shape[1]
 
     def __getitem__(self, models: list[int]) -> "Rows":
-        return Rows(self.index[models])
+        return Rows(self.index[models], self.fixed)
 
     def __add__(self, rows: "Rows") -> "Rows":
         """The rows of both, model by model."""
         return Rows(np.concatenate([self.index, rows.index], 1))
+
+    def ranked(self, score: np.ndarray) -> "Rows":
+        """The same in the order of falling ``score`` float [samples], of which no pass departs."""
+        order = np.argsort(-score[self.index], axis=1, kind="stable")
+        return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
         """``k`` of each model's rows without replacement, drawn by the model's seed; all if there are fewer."""
@@ -113,7 +120,8 @@ class Stream:
 
 @dataclass
 class Order:
-    """The endless sequence of batches of one stream for one group of models: pass after pass, reshuffled."""
+    """The endless sequence of batches of one stream for one group of models: pass after pass, reshuffled unless the
+    order of ``rows`` is fixed."""
 
     rows: Rows
     seeds: list[int]
@@ -135,7 +143,7 @@ class Order:
             raise ValueError("a stream has no rows to read; give every model at least one such sample")
         draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
         k = len(self.rows)
-        order = np.stack([rng.permutation(k) for rng in draws])
+        order = np.stack([np.arange(k) if self.rows.fixed else rng.permutation(k) for rng in draws])
         shifts = None
         if self.jitter:
             offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])

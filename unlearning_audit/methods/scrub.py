@@ -29,6 +29,8 @@ class Options(Optimiser):
     Defaults of Naderloui et al. 2025 (Adam 5e-4, weight decay 5e-4, γ .99, α .1, T 1, 1 step of 5 epochs,
     batches of 64 and 16). Kurmanji et al.: SGD .9, T 4, and on large problems α .001, msteps 2 of 3 epochs,
     batches of 128 and 32; on small ones γ 1, α .5, msteps 3 of 5 to 10 epochs, batches of 32 and 16.
+    ``forget_order`` memorisation: batches of forgotten samples that are memorised alike, the most memorised first, in
+    every epoch (Naderloui et al., appendix C.1); for targets that a selection chose.
     Of a language model CE and KL are those of every scored token's prediction, mean over tokens.
     """
 
@@ -42,10 +44,19 @@ class Options(Optimiser):
     msteps: Passes = 1
     batch_size: int = Field(64, ge=1)
     forget_batch_size: int = Field(16, ge=1)
+    forget_order: Literal["random", "memorisation"] = "random"
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Alternate max steps on forget and min steps on retain."""
+    """Alternate max steps on forget and min steps on retain. Raises ValueError for samples to be ordered by
+    memorisation of which no selection says it."""
+    if options.forget_order == "memorisation":
+        if bank.memorised is None:
+            raise ValueError(
+                "forget_order: memorisation needs targets that are chosen by it: a target_set of vulnerable, protected "
+                "or canary samples, or the option memorised of the protocol"
+            )
+        forget = forget.ranked(bank.memorised)
     teacher, reading = bank.frozen(), _tokens.reading(bank)
 
     def distance(batch: Batch) -> Tensor:

@@ -55,6 +55,7 @@ def open_bank(data: Data, membership: Membership, settings: dict, place: dict, b
     except PluginError as error:
         raise FailedError("model", str(error)) from error
     check_tokens(bank, data)
+    bank.memorised = membership.memorised
     refusals = data.views("refusal")
     if refusals.shape[1]:
         bank.refusals = torch.from_numpy(refusals[:, 0]).to(at)

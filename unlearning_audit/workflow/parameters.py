@@ -237,7 +237,7 @@ def described(case: CaseFiles) -> dict[str, Any]:
     """Who a case is: scenario, axis setting, protocol, method, and the facts that a printed number may name."""
     scenario = case.scenario
     method = scenario.methods[case.method]
-    variant = {"variant": method.options["variant"]} if "variant" in method.options else {}
+    variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
     return {
         "scenario": scenario.name,
         "setting": scenario.setting,

@@ -28,7 +28,7 @@ NAMES = {
 MODELS = {"swin_s": "swin_small", "resnet_cifar": "resnet{depth}"}
 
 #: Facts that define what a number is; these must agree, others are only remarked.
-DEFINING = ("forget", "target", "attack", "variant")
+DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 
 #: Printed as sizes, whatever their sign.
 UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
