@@ -1,5 +1,6 @@
 """Readers of other people's results: each on a small file in its true format, with numbers that are known."""
 
+import gzip
 import json
 
 import numpy as np
@@ -132,6 +133,100 @@ def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_read
     assert len(group.none) == 2
     assert "taken for a model before unlearning" in " ".join(group.notes)
     assert list(group.methods) == ["pretrained"]
+
+
+def test_a_log_of_a_folder_that_cannot_be_read_is_left_out_with_a_reason(tmp_path):
+    reader_cases.tree(tmp_path)
+    foreign = tmp_path / "saves/eval/quiz_Tiny-1B_full/QUIZ_EVAL.json"
+    log = {"forget_quiz": {"agg_value": 0.5, "value_by_index": {"0": {"prob": [0.2, 0.8], "label": "B"}}}}
+    reader_cases.write_log(foreign, log)
+    imported = readers.imported([tmp_path])
+    assert [result.file for result in imported.out] == [foreign]
+    assert "no metric holds a number for each sample of the forget set" in imported.out[0].sentence
+    assert foreign not in imported.formats
+    assert len(imported.groups) == 1
+    with pytest.raises(ValueError, match="QUIZ_EVAL"):  # named by itself, it is what the user wants
+        readers.imported([tmp_path / "saves", foreign])
+
+
+def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_compared(tmp_path):
+    reader_cases.tree(tmp_path, steps=(10,))
+    stray = tmp_path / "saves/unlearn/tofu_Tiny-1B_forget05_NPO/evals/TOFU_EVAL.json"
+    reader_cases.write_log(stray, reader_cases.openunlearning(4, 1.0, name="other"))
+    imported = readers.imported([tmp_path])
+    assert list(imported.groups[0].methods) == ["npo_step10"]
+    assert [result.file for result in imported.out] == [stray]
+    assert "--retrain FILE" in imported.out[0].sentence
+
+
+def test_checkpoints_of_one_retraining_are_no_further_retrained_models(tmp_path):
+    for step, seed in ((100, 3), (200, 4), (300, 5)):
+        folder = tmp_path / f"saves/finetune/tofu_Tiny-1B_retain90/checkpoint-{step}/evals"
+        reader_cases.write_log(folder / "TOFU_EVAL.json", reader_cases.openunlearning(seed, 0.0))
+    (group,) = readers.imported([tmp_path]).groups
+    assert [model.step for model in group.retrain] == [300]
+    assert not group.control
+    assert list(group.methods) == ["retrain_step100", "retrain_step200"]
+
+
+def test_logs_of_one_setting_are_compared_with_each_other(tmp_path):
+    """Evaluated at a temperature, a model is held against the retrained one that was evaluated alike."""
+    for name, seed, memory in (("retain90", 2, 0), ("full", 1, 2.5), ("forget10_NPO", 4, 1)):
+        for setting in ("", "_temp_2"):
+            log = reader_cases.openunlearning(seed + len(setting), memory)
+            reader_cases.write_log(tmp_path / f"eval/tofu_Tiny-1B_{name}{setting}/TOFU_EVAL.json", log)
+    groups = readers.imported([tmp_path]).groups
+    assert len(groups) == 2
+    for group in groups:
+        assert list(group.methods) == ["npo"]
+        assert len(group.none) == len(group.retrain) == 1
+        assert len({"_temp_2" in str(model.file) for model in group.models}) == 1
+
+
+def privleak(tmp_path, reference: float, named: str = "") -> readers.Agreement:
+    """What is said of a log that prints PrivLeak against an AUC of ``reference``, and ``named`` a yardstick."""
+    reader_cases.tree(tmp_path)
+    log = reader_cases.openunlearning(5, 1.0)
+    log["privleak"] = {"agg_value": _recompute.privacy_leakage(log["mia_min_k"]["agg_value"], reference)}
+    run = tmp_path / "saves/unlearn/exp-7"
+    reader_cases.write_log(run / "evals/TOFU_EVAL.json", log, summary=False)
+    (run / ".hydra").mkdir()
+    (run / ".hydra/config.yaml").write_text(
+        f"mode: unlearn\nforget_split: forget10\ntrainer: {{handler: GradDiff}}\nretain_logs_path: {named}\n"
+    )
+    imported = readers.imported([tmp_path])
+    return next(one for one in imported.agreements[run / "evals/TOFU_EVAL.json"] if one.quantity == "privleak")
+
+
+def test_privleak_is_held_against_what_it_was_computed_from(tmp_path):
+    yardstick = "saves/eval/tofu_Tiny-1B_retain90/TOFU_EVAL.json"
+    retrained = reader_cases.openunlearning(2, 0.0)["mia_min_k"]["agg_value"]
+    assert privleak(tmp_path / "a", 0.5).agrees
+    assert privleak(tmp_path / "b", 0.5, yardstick).agrees
+    assert privleak(tmp_path / "c", retrained).agrees
+    assert privleak(tmp_path / "d", retrained, yardstick).agrees
+    elsewhere = privleak(tmp_path / "e", 0.41)
+    assert elsewhere.agrees is None
+    assert "none that is here gives it" in elsewhere.how
+    assert privleak(tmp_path / "f", 0.41, yardstick).agrees is False
+
+
+def test_several_logs_of_one_file_are_told_by_the_names_under_which_they_stand(tmp_path):
+    logs = {name: reader_cases.openunlearning(seed, memory)
+            for name, seed, memory in (("retain90", 2, 0.0), ("full", 1, 2.5), ("NPO", 4, 1.0))}  # fmt: skip
+    (tmp_path / "all.json").write_text(json.dumps({"results": logs}))
+    (group,) = readers.imported([tmp_path / "all.json"]).groups
+    assert len(group.none) == len(group.retrain) == 1
+    assert list(group.methods) == ["npo"]
+
+
+def test_compressed_logs_are_read(tmp_path):
+    reader_cases.tree(tmp_path)
+    for path in list(tmp_path.rglob("*_EVAL.json")):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    (group,) = readers.imported([tmp_path]).groups
+    assert len(group.none) == len(group.retrain) == 1
 
 
 def test_a_log_that_is_a_copy_of_another_is_named(tmp_path):
@@ -330,6 +425,28 @@ def test_a_table_of_losses_of_several_models(tmp_path, suffix):
     asked = first["side"] != "retain"
     true = roc_auc_score(first["side"][asked] == "forget", -first["loss"][asked])
     assert roc_auc_score(model.forget, model.scores["loss"]) == pytest.approx(true, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"), [("losses.csv", ";"), ("losses.csv", "|"), ("losses.csv.gz", ","), ("losses.jsonl", "")]
+)
+def test_a_table_may_be_written_in_other_ways(tmp_path, name, separator):
+    """Here the model says what it is, and the side which set."""
+    rng = np.random.default_rng(6)
+    whole = pandas.concat(
+        [table(rng, shift, model=model) for model, shift in (("full", 2), ("retrain", 0), ("npo", 1))]
+    )
+    whole["side"] = whole["side"].replace({"forget": "forget_set", "retain": "retain90", "heldout": "Holdout-10"})
+    if separator:
+        whole.to_csv(tmp_path / name, index=False, sep=separator, decimal="," if separator == ";" else ".")
+    else:
+        whole.to_json(tmp_path / name, orient="records", lines=True)
+    for place in (tmp_path, tmp_path / name):
+        (group,) = readers.imported([place]).groups
+        assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
+        assert group.none[0].forget.sum() == group.none[0].heldout.sum() == 40
+        first = whole[(whole["model"] == "full") & (whole["side"] != "retain90")]
+        np.testing.assert_allclose(group.none[0].scores["loss"], -first["loss"])
 
 
 def test_columns_of_other_names_are_given(tmp_path):

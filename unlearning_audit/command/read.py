@@ -110,6 +110,7 @@ def _told(imported, path: Path) -> list[str]:
         lines.append(f"  {group.name}: {counted}; {len(group.samples)} samples to forget")
         remarks = readers.yardstick(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
+    lines += _left_out(imported.out)
     every = [one for many in imported.agreements.values() for one in many if one.agrees is not None]
     wrong = [(file, one) for file, many in imported.agreements.items() for one in many if one.agrees is False]
     if every:
@@ -120,3 +121,19 @@ def _told(imported, path: Path) -> list[str]:
     lines += [f"  {file}: {one.quantity} is printed as {one.printed:.8g}, its samples give {one.recomputed:.8g}"
               for file, one in wrong[:10]]  # fmt: skip
     return lines
+
+
+def _left_out(out: list) -> list[str]:
+    """What cannot be read or compared, one file in full for each reason, at most five."""
+    if not out:
+        return []
+    reasons: dict[str, list] = {}
+    for result in out:
+        reasons.setdefault(result.sentence.replace(str(result.file), ""), []).append(result)
+    most = sorted(reasons.values(), key=len, reverse=True)
+    lines = [f"Left out, {len(out)} of the files:"]
+    lines += [
+        f"  {alike[0].sentence}" + (f" (and {len(alike) - 1} more alike)" if len(alike) > 1 else "")
+        for alike in most[:5]
+    ]
+    return [*lines, f"  and {sum(map(len, most[5:]))} for other reasons"] if len(most) > 5 else lines

@@ -1,16 +1,17 @@
 """Other people's results: a file for each format, which says what is its own and reads it.
 
 A reader defines ``files(place)``, the result files of its format at or below a path, which it tells by what they hold,
-``class Options(Settings)`` and ``read(files, options, root)``, a list of `Model`; a user's own reader is a file with
-the same three parts. `imported` asks all of them and puts comparable models together.
+``class Options(Settings)`` and ``read(files, options, root)``, a list of `Model`, and of `Unread` for files that cannot
+be audited; a user's own reader is a file with the same three parts. `imported` asks all of them and puts comparable
+models together.
 """
 
 from unlearning_audit.readers._gather import Imported, imported, models
 from unlearning_audit.readers._groups import Group
-from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading
+from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
 from unlearning_audit.readers._write import agreement_rows, write, yardstick
 
 __all__ = [
-    "FORGET", "HELDOUT", "OTHER", "RETAIN", "Agreement", "Group", "Imported", "Model", "Reading", "agreement_rows",
-    "imported", "models", "write", "yardstick",
+    "FORGET", "HELDOUT", "OTHER", "RETAIN", "Agreement", "Group", "Imported", "Model", "Reading", "Unread",
+    "agreement_rows", "imported", "models", "write", "yardstick",
 ]  # fmt: skip

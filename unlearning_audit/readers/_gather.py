@@ -1,7 +1,7 @@
 """Asks every reader for what is its own below some paths, and puts comparable models together."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,17 +13,18 @@ from unlearning_audit.plugins.guard import PluginError, guard, in_library, reada
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _groups
 from unlearning_audit.readers._groups import Group
-from unlearning_audit.readers._model import Agreement, Model
+from unlearning_audit.readers._model import Agreement, Model, Unread
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What was read: ``groups`` of comparable models, ``agreements`` of each result file, and which ``formats`` they
-    have (file → reader)."""
+    """What was read: ``groups`` of comparable models, ``agreements`` of each result file, which ``formats`` they have
+    (file → reader), and what was left ``out`` of the folders, because it cannot be read or compared."""
 
     groups: list[Group]
     agreements: dict[Path, list[Agreement]]
     formats: dict[Path, str]
+    out: list[Unread] = field(default_factory=list)
 
 
 def imported(
@@ -46,6 +47,7 @@ def imported(
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")
     every: list[Model] = []
+    out: list[Unread] = []
     formats: dict[Path, str] = {}
     across = {}
     for name, module in _readers(reader):
@@ -55,12 +57,17 @@ def imported(
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
-            root = place if place.is_dir() else place.parent
-            fresh_models = _read(module, fresh, options or {}, root)
+            results = _read(module, fresh, options or {}, place)
+            out += [result for result in results if isinstance(result, Unread)]
+            if refused := next((result for result in out if result.file in places), None):
+                raise ValueError(refused.sentence)
+            fresh_models = [result for result in results if isinstance(result, Model)]
             across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
         _without_common_words(alike)
         every += alike
+    if not every and out:
+        raise ValueError(out[0].sentence)
     if not every:
         formats_known = ", ".join(registry.names("readers"))
         raise ValueError(
@@ -68,14 +75,31 @@ def imported(
             "reader of your own and name it with --reader FILE"
         )
     _groups.assign(every, retrain, none)
-    groups = _groups.grouped(every, alone=alone)
-    agreements = {model.file: list(model.agreements) for model in every}
-    for group in groups:
-        for model in group.models:
-            compare = across.get(id(model))
-            if compare and group.retrain and model not in group.retrain and _same_set(model, group.retrain[0]):
-                agreements[model.file] += compare(model, group.retrain[0])
-    return Imported(groups, agreements, formats)
+    groups, unplaced = _groups.grouped(every, alone=alone)
+    formats = {path: name for path, name in formats.items() if path not in {result.file for result in out}}
+    return Imported(groups, _agreements(every, groups, across), formats, out + unplaced)
+
+
+def _agreements(every: Sequence[Model], groups: Sequence[Group], across: Mapping) -> dict[Path, list[Agreement]]:
+    """What each file prints beside what its samples give; what rests on a retrained model's log, too, by the one of the
+    retrained models here that gives it, else by that of its own group."""
+    agreements: dict[Path, list[Agreement]] = {}
+    retrained = [run for group in groups for run in (*group.retrain, *group.control)]
+    placed = {id(model): group for group in reversed(groups) for model in group.models}
+    for model in every:
+        stated = list(model.agreements)
+        compare, group = across.get(id(model)), placed.get(id(model))
+        if compare and group and group.retrain and model not in group.retrain:
+            best: dict[str, Agreement] = {}
+            for run in (*group.retrain, *(run for run in retrained if run not in group.retrain)):
+                if run is model or _groups.subject(model) != _groups.subject(run):
+                    continue
+                for agreement in compare(model, run):
+                    if agreement.quantity not in best or (agreement.agrees and not best[agreement.quantity].agrees):
+                        best[agreement.quantity] = agreement
+            stated += best.values()
+        agreements.setdefault(model.file, []).extend(stated)
+    return agreements
 
 
 def models(place: Path, reader: str, options: dict) -> list[Model]:
@@ -87,19 +111,24 @@ def models(place: Path, reader: str, options: dict) -> list[Model]:
     paths = list(_called(module, module.files, place))
     if not paths:
         raise ValueError(f"{reader}: files lists no result file at {place}; it must return the paths of those to read")
-    return _read(module, paths, options, place if place.is_dir() else place.parent)
+    results = _read(module, paths, options, place)
+    refused = next((result for result in results if isinstance(result, Unread)), None)
+    if refused:
+        raise ValueError(refused.sentence)
+    return [result for result in results if isinstance(result, Model)]
 
 
-def _read(module: ModuleType, paths: list[Path], options: dict, root: Path) -> list[Model]:
-    """The models that a reader returns, each whole. Raises ValueError that names the result file, or the reader."""
-    read_models = _called(module, module.read, paths, _settled(module, options), root)
-    if not isinstance(read_models, list) or not all(isinstance(model, Model) for model in read_models):
+def _read(module: ModuleType, paths: list[Path], options: dict, place: Path) -> list[Model | Unread]:
+    """What a reader returns, each model whole. Raises ValueError that names the reader or a result file."""
+    root = place if place.is_dir() else place.parent
+    results = _called(module, module.read, paths, _settled(module, options), root)
+    if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
         expected = "read must return a list of unlearning_audit.readers.Model"
-        raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(read_models)}")
-    for model in read_models:
-        if problem := model.problem():
-            raise ValueError(f"{model.file}: {problem}")
-    return read_models
+        raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(results)}")
+    for result in results:
+        if isinstance(result, Model) and (problem := result.problem()):
+            raise ValueError(f"{result.file}: {problem}")
+    return results
 
 
 def _settled(module: ModuleType, options: dict) -> Settings:
@@ -124,10 +153,6 @@ def _without_common_words(models: Sequence[Model]) -> None:
     common = frozenset.intersection(*(frozenset(model.words) for model in models)) if len(models) > 1 else frozenset()
     for model in models:
         model.words = tuple(word for word in model.words if word not in common)
-
-
-def _same_set(model: Model, neighbour: Model) -> bool:
-    return _groups.subject(model) == _groups.subject(neighbour)
 
 
 def _readers(reader: str) -> list[tuple[str, object]]:

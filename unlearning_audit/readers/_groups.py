@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
+from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
 from unlearning_audit.readers._recompute import auc
 
 #: Two files are of one forget set if they share so much of the smaller one, and so many samples.
@@ -48,36 +48,62 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
                 model.role, model.method = role, ""
 
 
-def grouped(models: Sequence[Model], *, alone: bool = False) -> list[Group]:
-    """Groups of comparable models. ``alone``: models without a retrained one form groups, too.
+def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
+    """Groups of comparable models, and unlearned models that fit none of the groups while others do. ``alone``: models
+    without a retrained one form groups, too.
 
     Raises ValueError with one sentence that says what has to be given, where files do not tell.
     """
     for model in models:
         if model.role == UNKNOWN:
             model.role = UNLEARNED
+    _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
-    for group in groups:
-        _believe_the_readings(group)
+    _believe_the_readings(groups)
+    groups = [group for group in groups if group.retrain]
     if not groups:
         if not alone and not all(model.fair for model in models):
             raise ValueError(_question(models))
         groups = _founded([model for model in models if model.role == NONE] or list(models))
         for group in groups:
             group.retrain = []
-    for model in models:
-        if model.role == NONE:
-            for group in _of_none(model, groups, models):
-                group.none.append(model)
-        elif model.role == UNLEARNED:
+    unplaced: list[Unread] = []
+    for model in (run for run in models if run.role == NONE):
+        fitting = _of_none(model, groups, models)
+        for group in fitting:
+            group.none.append(model)
+        if not fitting and not any(subject(model) <= group.samples for group in groups):
+            sentence = f"{model.file}: no retrained model was asked about the samples of this model before unlearning"
+            unplaced.append(Unread(model.file, sentence))
+    for model in (run for run in models if run.role == UNLEARNED):
+        try:
             group, words = _of_unlearned(model, groups)
             group.methods.setdefault(_method(model, words), []).append(model)
+        except ValueError as error:
+            unplaced.append(Unread(model.file, str(error)))
+    refused = [result for result in unplaced if result.file in {run.file for run in models if run.role == UNLEARNED}]
+    if refused and not any(group.methods for group in groups):
+        raise ValueError(refused[0].sentence)
     for group in groups:
         group.notes += _copies(group)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: _natural(item[0])))
         _recipes(group)
     _name(groups)
-    return sorted(groups, key=lambda group: _natural(group.name))
+    return sorted(groups, key=lambda group: _natural(group.name)), unplaced
+
+
+def _checkpoints(models: Sequence[Model]) -> None:
+    """Of the checkpoints of one run that was retrained, or trained on everything, the last is the model; those before
+    it are lines of their own, since they are not further models of this kind."""
+    runs: dict[tuple, list[Model]] = {}
+    for model in models:
+        if model.role in (NONE, RETRAIN) and model.step is not None:
+            runs.setdefault((model.role, model.words, model.recipe, subject(model)), []).append(model)
+    for (role, *_), steps in runs.items():
+        last = max(model.step for model in steps)
+        for model in steps:
+            if model.step < last:
+                model.role, model.method = UNLEARNED, "retrain" if role == RETRAIN else "full"
 
 
 def _question(models: Sequence[Model]) -> str:
@@ -100,21 +126,24 @@ def _retrained_like(model: Model) -> bool:
     return FORGET in parts and "retain" in parts and parts[FORGET] < parts["retain"] / 2
 
 
-def _believe_the_readings(group: Group) -> None:
-    """Of models that are all called retrained, those that tell the forget set from the held-out one far better than the
-    others do are models before unlearning: names of files also say what a log is to be compared with."""
-    reads = {id(model): float(np.mean(values)) for model in group.retrain if (values := _aucs(model))}
-    if len(reads) < 2:
-        return
-    least = min(reads.values())
-    for model in list(group.retrain):
-        if reads.get(id(model), least) > least + APART:
-            group.retrain.remove(model)
-            model.role = NONE
-            group.notes.append(
-                f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
-                f"{least:.2f}: it is taken for a model before unlearning."
-            )
+def _believe_the_readings(groups: Sequence[Group]) -> None:
+    """Of models that are all called retrained and were asked about the same samples, those that tell the forget set
+    from the held-out one far better than the others do are models before unlearning: names of files also say what a log
+    is to be compared with."""
+    reads = {
+        id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
+    }
+    for group in groups:
+        alike = [run for other in groups if other.samples == group.samples for run in other.retrain]
+        least = min((reads[id(model)] for model in alike if id(model) in reads), default=1.0)
+        for model in list(group.retrain):
+            if reads.get(id(model), least) > least + APART:
+                group.retrain.remove(model)
+                model.role = NONE
+                group.notes.append(
+                    f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
+                    f"{least:.2f}: it is taken for a model before unlearning."
+                )
 
 
 def _copies(group: Group) -> list[str]:
@@ -183,7 +212,11 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
         fits = {id(twin): (shared(twin, group.samples), -len(subject(twin))) for twin in twins}
         if fits[id(model)] == max(fits.values()):
             fitting.append(group)
-    return fitting
+    # Of several retrained models for one forget set, those whose names are nearest.
+    apart = {id(group): len(frozenset(model.words) ^ group.words) for group in fitting}
+    nearest = {group.samples: min(apart[id(twin)] for twin in fitting if twin.samples == group.samples)
+               for group in fitting}  # fmt: skip
+    return [group for group in fitting if apart[id(group)] == nearest[group.samples]]
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
@@ -191,7 +224,7 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
     none."""
     common = _common(groups)
     if model.yardstick:
-        matches = [g for g in groups if any(_same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
+        matches = [g for g in groups if any(same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
         if len(matches) == 1 and shared(model, matches[0].samples):
             return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]
@@ -204,6 +237,9 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
     fits = candidates_by_name or candidates
     most = max(shared(model, group.samples) for group in fits)
     best = [group for group in fits if shared(model, group.samples) == most]
+    apart = [len(frozenset(model.words) ^ group.words) for group in best]
+    if len(best) > 1 and apart.count(min(apart)) == 1:
+        best = [best[apart.index(min(apart))]]
     if len(best) != 1:
         files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
         raise ValueError(
@@ -214,11 +250,6 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             f"{model.file} does not say which model it is of; it is taken for {' '.join(best[0].words)}"
         )
     return best[0], best[0].words
-
-
-def _same_file(path: str, file: Path) -> bool:
-    """Whether the last two parts of both are the same."""
-    return Path(path).parts[-2:] == file.parts[-2:]
 
 
 def _method(model: Model, words: frozenset[str]) -> str:
@@ -251,7 +282,8 @@ def _recipes(group: Group) -> None:
         half = len(group.retrain) // 2
         if half >= 2:
             group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
-    recipes = sorted({run.recipe for run in group.none}, key=lambda recipe: _natural(" ".join(recipe)))
+    recipe_of = {id(run): (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
+    recipes = sorted(set(recipe_of.values()), key=lambda recipe: _natural(" ".join(recipe)))
     if len(recipes) > 1:
         common = set.intersection(*map(set, recipes))
         reference = group.retrain[0].recipe if group.retrain else recipes[0]
@@ -259,8 +291,8 @@ def _recipes(group: Group) -> None:
         for recipe in recipes:
             if recipe != first:
                 label = slug("none_" + "_".join(word for word in recipe if word not in common))
-                group.methods[label] = [run for run in group.none if run.recipe == recipe]
-        group.none = [run for run in group.none if run.recipe == first]
+                group.methods[label] = [run for run in group.none if recipe_of[id(run)] == recipe]
+        group.none = [run for run in group.none if recipe_of[id(run)] == first]
 
 
 def _name(groups: list[Group]) -> None:

@@ -1,6 +1,7 @@
 """What a reader returns: one model as a result file describes it, sample by sample."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +50,30 @@ class Agreement:
         if np.isnan(self.printed) or np.isnan(self.recomputed):
             return None
         return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A result file of the format that cannot be audited, with the ``sentence`` that says why."""
+
+    file: Path
+    sentence: str
+
+
+def each(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model]"]) -> "list[Model | Unread]":
+    """What ``read_file`` returns for every file, and `Unread` for one of which it raises ValueError."""
+    results: list[Model | Unread] = []
+    for path in files:
+        try:
+            results += read_file(path)
+        except ValueError as error:
+            results.append(Unread(path, str(error)))
+    return results
+
+
+def same_file(path: str, file: Path) -> bool:
+    """Whether the last two parts of both are the same."""
+    return Path(path).parts[-2:] == file.parts[-2:]
 
 
 def _doubled(ids: tuple[str, ...]) -> str:

@@ -1,10 +1,13 @@
 """Samples by what they say, so that equal samples of different files are known to be equal; JSON of result files."""
 
+import gzip
 import hashlib
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import IO
 
 #: How much of a file is read to tell its format.
 HEAD = 65_536
@@ -23,14 +26,15 @@ def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_json(path: Path) -> object:
-    """The content of a JSON file. Raises ValueError that names it."""
+    """The content of a JSON file, which may be compressed by gzip. Raises ValueError that names it."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with opened(path) as file:
+            return json.loads(file.read())
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{path}: line {error.lineno} is not valid JSON ({error.msg}); is the file complete?"
         ) from None
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
 
@@ -44,11 +48,21 @@ def number(value: object) -> object:
         return value
 
 
+def opened(path: Path) -> IO[bytes]:
+    """A file of texts, which may be compressed by gzip."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def kind(path: Path) -> str:
+    """The suffix that says what a file holds, such as ".csv" of losses.csv.gz."""
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+
 def below(place: Path, *suffixes: str) -> list[Path]:
-    """Files at or below a path with one of the suffixes, sorted; hidden folders are left out."""
+    """Files at or below a path with one of the suffixes, compressed or not, sorted; hidden folders are left out."""
     if place.is_file():
-        return [place] if place.suffix in suffixes else []
-    paths = (path for suffix in suffixes for path in place.rglob(f"*{suffix}"))
+        return [place] if kind(place) in suffixes else []
+    paths = (path for path in place.rglob("*.*") if kind(path) in suffixes)
     return sorted(path for path in paths if path.is_file() and not _hidden(path.relative_to(place)))
 
 
@@ -59,7 +73,7 @@ def _hidden(path: Path) -> bool:
 def head(path: Path) -> str:
     """The beginning of a file as text."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return file.read(HEAD).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, EOFError, zlib.error):
         return ""

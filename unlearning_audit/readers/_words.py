@@ -41,14 +41,14 @@ class Words:
     yardstick: str = ""
 
 
-def of_path(path: Path, root: Path) -> Words:
+def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
     """From the folders between ``root`` and a file, and the name of ``root``; of a file that was named by itself, from
-    the three folders above it."""
+    the three folders above it. ``names``: under which the log stands in the file."""
     place, top = path.resolve(), root.resolve()
     if top == place.parent:
-        return of_parts(place.parts[-4:-1])
+        return of_parts((*place.parts[-4:-1], *names))
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
-    return of_parts((top.name, *inside))
+    return of_parts((top.name, *inside, *names))
 
 
 def of_parts(parts: tuple[str, ...]) -> Words:

@@ -7,14 +7,25 @@ log of this structure is read, whatever its metrics are called: the part of the 
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
-from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading
+from unlearning_audit.readers._model import (
+    FORGET,
+    HELDOUT,
+    OTHER,
+    RETAIN,
+    Agreement,
+    Model,
+    Reading,
+    Unread,
+    each,
+    same_file,
+)
 
 #: First word of a metric → part of the data; memorisation is always that of the forget set.
 PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
@@ -30,6 +41,10 @@ UTILITY = tuple(
 )
 
 
+#: A log: the file, and the names under which it stands there.
+Place = tuple[Path, tuple[str, ...]]
+
+
 class Options(Settings):
     """None: everything is in the file."""
 
@@ -39,40 +54,57 @@ def files(place: Path) -> list[Path]:
     return [path for path in _texts.below(place, ".json") if f'"{VALUES}"' in _texts.head(path)]
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """One model for each log. Raises ValueError that names a file which is no log."""
-    logs = {path: _log(path) for path in paths}
-    identities = {path: _identities(log) for path, log in logs.items()}
+def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+    """One model for each log, of which a file may hold several, by name; or why a file cannot be read."""
+    logs: dict[Place, dict] = {}
+
+    def keep(path: Path) -> list[Model]:
+        logs.update({(path, names): log for names, log in _logs(path).items()})
+        return []
+
+    unread = each(paths, keep)
+    identities = {place: _identities(log) for place, log in logs.items()}
     shared = _shared(logs, identities)
-    return [_model(path, root, log, _Samples(_counts(log), identities[path], shared)) for path, log in logs.items()]
+
+    def of_file(path: Path) -> list[Model]:
+        return [
+            _model(path, names, root, log, _Samples(_counts(log), identities[path, names], shared))
+            for (file, names), log in logs.items() if file == path
+        ]  # fmt: skip
+
+    return unread + each(dict.fromkeys(path for path, _ in logs), of_file)
 
 
-def _log(path: Path) -> dict:
-    """The log, whose samples are numbered alike: some tools write 0.0 for 0, or a list; texts of numbers are numbers.
-    Raises ValueError that names the file and the key."""
-    log = _metrics(path, _texts.read_json(path))
-    for name, entry in log.items():
-        sides = {f"{name}.{key}": side for key, side in entry.items()} if isinstance(entry, dict) else {}
-        for key, field in {name: entry, **sides}.items():
-            if isinstance(field, dict):
-                field |= {key: _texts.number(field[key]) for key in ("agg_value", "auc") if key in field}
-            if _holds_values(field):
-                field[VALUES] = _by_index(field[VALUES], f"{path}: {key}.{VALUES}")
-    return log
-
-
-def _metrics(path: Path, log: object) -> dict:
-    """The mapping of metrics, which may lie deeper in the file. Raises ValueError where there is none, or several."""
-    if not isinstance(log, dict):
-        raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(log).__name__}")
-    if any(map(_is_metric, log.values())):
-        return log
-    inside = [name for name, entry in log.items() if _holds_metrics(entry)]
-    if not inside:
+def _logs(path: Path) -> dict[tuple[str, ...], dict]:
+    """The logs of a file, by the names under which they stand in it. Their samples are numbered alike: some tools write
+    0.0 for 0, or a list; texts of numbers are numbers. Raises ValueError that names the file and the key."""
+    content = _texts.read_json(path)
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
+    logs = _inside(content)
+    if not logs:
         raise ValueError(f"{path}: no metric of it has {VALUES!r}")
-    if len(inside) > 1:
-        raise ValueError(f"{path}: holds several logs, under {', '.join(inside)}; give each a file of its own")
-    return _metrics(path, log[inside[0]])
+    for names, log in logs.items():
+        for name, entry in log.items():
+            sides = {f"{name}.{key}": side for key, side in entry.items()} if isinstance(entry, dict) else {}
+            for key, field in {name: entry, **sides}.items():
+                if isinstance(field, dict):
+                    field |= {key: _texts.number(field[key]) for key in ("agg_value", "auc") if key in field}
+                if _holds_values(field):
+                    field[VALUES] = _by_index(field[VALUES], f"{path}: {'.'.join((*names, key))}.{VALUES}")
+    return logs
+
+
+def _inside(content: dict) -> dict[tuple[str, ...], dict]:
+    """Mappings of metrics, which may lie deeper in a file; what all of them stand under tells nothing."""
+    if any(map(_is_metric, content.values())):
+        return {(): content}
+    logs = {
+        (name, *more): log
+        for name, entry in content.items() if isinstance(entry, dict)
+        for more, log in _inside(entry).items()
+    }  # fmt: skip
+    return dict.fromkeys([()], *logs.values()) if len(logs) == 1 else logs
 
 
 def _holds_values(field: object) -> bool:
@@ -81,10 +113,6 @@ def _holds_values(field: object) -> bool:
 
 def _is_metric(entry: object) -> bool:
     return isinstance(entry, dict) and (_holds_values(entry) or _holds_values(entry.get(FORGET)))
-
-
-def _holds_metrics(entry: object) -> bool:
-    return isinstance(entry, dict) and any(_is_metric(field) or _holds_metrics(field) for field in entry.values())
 
 
 def _by_index(values: object, place: str) -> dict[str, object]:
@@ -107,8 +135,8 @@ def _by_index(values: object, place: str) -> dict[str, object]:
     return whole
 
 
-def _model(path: Path, root: Path, log: dict, samples: "_Samples") -> Model:
-    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root))
+def _model(path: Path, names: tuple[str, ...], root: Path, log: dict, samples: "_Samples") -> Model:
+    hints = _words.joined(_words.of_config(path, root), _words.of_path(path, root, names))
     model = Model(
         path, hints.role, hints.names, hints.recipe, hints.method, hints.step, hints.task, yardstick=hints.yardstick
     )
@@ -170,12 +198,12 @@ def _counts(log: dict) -> dict[str, int]:
     return counts
 
 
-def _shared(logs: dict[Path, dict], identities: dict[Path, dict]) -> dict[tuple[str, int], dict[str, str]]:
+def _shared(logs: Mapping[Place, dict], identities: Mapping[Place, dict]) -> dict[tuple[str, int], dict[str, str]]:
     """(group, number of samples) → index → identity, of groups whose texts are the same in all logs that hold some."""
     shared: dict[tuple[str, int], dict[str, str] | None] = {}
-    for path, log in logs.items():
+    for place, log in logs.items():
         for group, count in _counts(log).items():
-            names = identities[path].get(group)
+            names = identities[place].get(group)
             if names is not None and len(names) == count:
                 before = shared.setdefault((group, count), names)
                 shared[group, count] = before if before == names else None
@@ -316,18 +344,19 @@ def _add_aggregates(model: Model, log: dict) -> None:
         model.agreements.append(
             Agreement("model_utility", aggregates["model_utility"], value, "harmonic mean of nine means")
         )
-    if "privleak" in aggregates and "mia_min_k" in aggregates and not model.yardstick:
+    if "privleak" in aggregates and "mia_min_k" in aggregates:
         value = _recompute.privacy_leakage(aggregates["mia_min_k"], 0.5)
-        if abs(value - aggregates["privleak"]) <= 1e-6 * max(1, abs(value)):
+        by_half = Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
+        if by_half.agrees:
             model.raw["privleak reference"] = 0.5
-            model.agreements.append(
-                Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
-            )
+            model.agreements.append(by_half)
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Numbers of a log that rest on the log of a retrained model as well, computed from both."""
+    """Numbers of a log that rest on the log of a retrained model as well, computed from both. Where the log names
+    another one, or none, and this one does not give the number, its parts are not here."""
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
+    named = model.yardstick and same_file(model.yardstick, retrained.file)
     agreements = []
     if (
         "privleak" in aggregates
@@ -343,7 +372,13 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     if "forget_quality" in aggregates and all(isinstance(run, np.ndarray) for run in ratios):
         value = _recompute.forget_quality(*ratios)
         agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
-    return agreements
+    return [one if one.agrees or named else _unsettled(one) for one in agreements]
+
+
+def _unsettled(agreement: Agreement) -> Agreement:
+    """A number that may rest on the log of a retrained model that is not here."""
+    how = "the log does not say against which retrained model, and none that is here gives it"
+    return dataclasses.replace(agreement, recomputed=math.nan, how=how)
 
 
 def _summary(path: Path, log: dict) -> list[Agreement]:

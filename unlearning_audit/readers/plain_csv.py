@@ -1,10 +1,12 @@
-"""A table of losses or scores, one line for each sample: csv, tsv or parquet, of one model or of several.
+"""A table of losses or scores, one line for each sample: csv, tsv, parquet or json lines, of one model or of several.
 
 Columns are known by name, in small or capital letters: a value (``loss``, ``nll``, ``score``, ``prob``, …; several are
 several attacks), the side (``side``, ``role``, ``split``, ``member``), and if they are there ``sample``, ``model``,
-``method``, ``step`` and ``kind`` (full, retrained, unlearned). ``columns`` gives names to others.
+``method``, ``step`` and ``kind`` (full, retrained, unlearned); a ``model`` may be called by what it is, too. Cells are
+separated by commas, semicolons, tabulators or bars. ``columns`` gives names to others.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
-from unlearning_audit.readers._model import FORGET, HELDOUT, RETAIN, Model, Reading
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, Model, Reading, Unread, each
 
 SIDES = {
     FORGET: ("forget", "forgotten", "unlearn", "unlearned", "deleted", "canary"),
@@ -26,11 +28,13 @@ MEMBERS = ("member", "members", "in", "train", "1", "true")
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id"),
-    "model": ("model", "model_id", "seed", "run"),
-    "method": ("method", "algorithm"),
+    "model": ("model", "model_id", "model_name", "seed", "run"),
+    "method": ("method", "algorithm", "unlearning_method", "trainer"),
     "step": ("step", "checkpoint", "epoch"),
-    "kind": ("kind", "model_role", "stage", "state"),
+    "kind": ("kind", "model_role", "model_type", "stage", "state"),
 }
+#: What says which model a line is of, outermost first.
+KEYS = ("kind", "method", "model")
 #: Values of which less is more like a member, and those of which more is.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
 SCORES = re.compile(r"^(.*_)?(score|prob|probability|confidence|logp|log_prob|margin|phi|logit)(_.*)?$")
@@ -44,17 +48,17 @@ class Options(Settings):
 
 def files(place: Path) -> list[Path]:
     """Tables at or below a path that have a column of values and one of sides."""
-    paths = _texts.below(place, ".csv", ".tsv", ".parquet")
+    paths = _texts.below(place, ".csv", ".tsv", ".txt", ".parquet", ".jsonl")
     if place.is_file():
         return paths
     return [path for path in paths if _readable(_header(path), {})]
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """A model for each kind, method, step and model that a table tells apart. Raises ValueError that names a file and
-    a column."""
-    models = []
-    for path in paths:
+def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+    """A model for each kind, method, step and model that a table tells apart, or why it cannot be read, with the
+    column."""
+
+    def models_of(path: Path) -> list[Model]:
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         missing = [name for name in options.columns.values() if name not in table.columns]
@@ -69,8 +73,9 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
             )
         keys = [columns[name] for name in ("kind", "method", "step", "model") if name in columns]
         groups = table.groupby(keys, sort=True, dropna=False) if keys else [((), table)]
-        models += [_model(path, part, columns, values, root) for _, part in groups]
-    return models
+        return [_model(path, part, columns, values, root) for _, part in groups]
+
+    return each(paths, models_of)
 
 
 def frame(path: Path):
@@ -78,17 +83,38 @@ def frame(path: Path):
     import pandas
 
     try:
-        if path.suffix == ".parquet":
+        if _texts.kind(path) == ".parquet":
             return pandas.read_parquet(path)
-        return pandas.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",", skipinitialspace=True)
+        if _texts.kind(path) == ".jsonl":
+            return pandas.read_json(path, lines=True)
+        separator = _separator(_first_line(path))
+        decimal = "," if separator == ";" else "."
+        return pandas.read_csv(path, sep=separator, decimal=decimal, skipinitialspace=True)
     except Exception as error:
         raise ValueError(f"{path}: this table cannot be read ({error})") from None
 
 
+def _first_line(path: Path) -> str:
+    return _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t")
+
+
+def _separator(line: str) -> str:
+    """The one of the usual separators that divides the first line into most cells."""
+    return max(",\t;|", key=line.count)
+
+
 def _header(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        return [str(name) for name in frame(path).columns]
-    return re.split(r"[,\t]", _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t"))
+    """Names of columns; none for what is no table."""
+    line = _first_line(path)
+    try:
+        if _texts.kind(path) == ".parquet":
+            return [str(name) for name in frame(path).columns]
+        if _texts.kind(path) == ".jsonl":
+            first = json.loads(line)
+            return list(first) if isinstance(first, dict) else []
+    except ValueError:
+        return []
+    return line.split(_separator(line))
 
 
 def _readable(header: list[str], renamed: dict[str, str]) -> bool:
@@ -115,11 +141,12 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
     import pandas
 
     hints = _words.of_path(path, root)
-    first = {meaning: part[columns[meaning]].iloc[0] for meaning in ("kind", "method", "step") if meaning in columns}
-    from_kind = _words.of_parts(tuple(str(first[meaning]) for meaning in ("kind", "method") if meaning in first))
-    role = from_kind.role or hints.role
-    step = int(first["step"]) if "step" in first and str(first["step"]).replace(".0", "").isdigit() else hints.step
-    method = "" if role in ("none", "retrain") else str(first.get("method", "")) or hints.method
+    first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step") if meaning in columns}
+    from_cells = _words.of_parts(tuple(first[meaning] for meaning in KEYS if first.get(meaning)))
+    role = from_cells.role or hints.role
+    step = int(first["step"].removesuffix(".0")) if first.get("step", "").removesuffix(".0").isdigit() else hints.step
+    named = first.get("method") or (first.get("model", "") if from_cells.names else "")
+    method = "" if role in (NONE, RETRAIN) else named or hints.method
     model = Model(path, role, (), hints.recipe, method, step, hints.task)
     side = _sides(path, part[columns["side"]], columns["side"])
     names = (
@@ -150,9 +177,17 @@ def _model(path: Path, part, columns: dict[str, str], values: dict[str, int], ro
     return model
 
 
+def _cell(column) -> str:
+    """The first value as text; nothing for one that is missing."""
+    value = column.iloc[0]
+    return "" if value is None or value != value else str(value)
+
+
 def _sides(path: Path, column, name: str) -> np.ndarray:
     """forget, heldout or retain of each line. Raises ValueError for a value that is none of them."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
+    # "forget_set", "retain90" and "holdout-10" say what "forget", "retain" and "holdout" say.
+    plain = plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)
     forgotten_named = plain.isin(SIDES[FORGET]).any()
     side_of = {value: side for side, values in SIDES.items() for value in values}
     if not forgotten_named:

@@ -12,7 +12,7 @@ import numpy as np
 from unlearning_audit.artifacts.files import reason
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _recompute, _words
-from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model
+from unlearning_audit.readers._model import NONE, UNKNOWN, Agreement, Model, Unread, each
 
 #: Probabilities are kept so far from 0 and 1, the resolution of single precision.
 EDGE = 1e-7
@@ -32,15 +32,16 @@ def _signals(path: Path) -> bool:
     return path.name.endswith("_signals.npy")
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """A model for each column of signals, and for each result of one model. Raises ValueError that names a file."""
-    models = []
-    for path in paths:
+def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+    """A model for each column of signals, and for each result of one model, or why a file cannot be read."""
+
+    def read_file(path: Path) -> list[Model]:
         if _signals(path):
-            models += _of_signals(path, root)
-        elif "average" not in path.stem:  # of all models together, which stand beside it
-            models.append(_of_result(path, root))
-    return models
+            return _of_signals(path, root)
+        # The average is of all models together, which stand beside it.
+        return [] if "average" in path.stem else [_of_result(path, root)]
+
+    return each(paths, read_file)
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:

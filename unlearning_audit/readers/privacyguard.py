@@ -35,9 +35,9 @@ def files(place: Path) -> list[Path]:
 def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     """A frame of training samples with that of held-out ones in the same folder, whose name is else the same."""
     stem = _TRAIN.sub(r"\1*\3", train.stem)
-    twin = next((p for p in frames if p.parent == train.parent and p.suffix == train.suffix and p != train
+    twin = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
-    scored = twin and all("score" in _texts.head(p) or p.suffix == ".parquet" for p in (train, twin))
+    scored = twin and all("score" in _texts.head(p) or _texts.kind(p) == ".parquet" for p in (train, twin))
     try:
         return (train, twin) if scored and all(_user(_load(p)) for p in (train, twin)) else None
     except ValueError:  # a file of another format
@@ -57,10 +57,10 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
 def _load(path: Path):
     import pandas
 
-    if path.suffix in (".csv", ".parquet"):
+    if _texts.kind(path) in (".csv", ".parquet"):
         return frame(path)
     try:
-        return pandas.read_json(path, lines=path.suffix == ".jsonl")
+        return pandas.read_json(path, lines=_texts.kind(path) == ".jsonl")
     except ValueError as error:
         raise ValueError(f"{path}: this table cannot be read ({error})") from None
 
