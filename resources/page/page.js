@@ -47,6 +47,7 @@
       head: line.cells[0], squares: new Map([...line.cells].slice(1).map((cell) => [cell.dataset.key, cell])),
     }));
     const scenarios = [...new Set(columns.map((column) => column.scenario))];
+    const ROOMY = 8; // columns beside which bars may be long
     const ALL = { sort: "", order: "asc", verdict: "", system: "", method: "", hide: [], steps: false, transpose: false, open: "" };
     let state = { ...ALL };
 
@@ -156,7 +157,7 @@
         }
         cell.replaceChildren();
         for (const [words, members] of counts) {
-          const link = make("a", `${words}${members.length < group.length ? ` (${members.length} of ${group.length})` : ""}`, { href: "#controls", "data-column": members[0].key });
+          const link = make("a", `${words}${members.length < group.length ? ` ${members.length}/${group.length}` : ""}`, { href: "#controls", "data-column": members[0].key });
           cell.append(link);
         }
         cell.className = `state ${doubtful.some((column) => column.state.classList.contains("bad")) ? "bad" : "open"}`;
@@ -166,7 +167,8 @@
 
     // ---------------------------------------------------------------- drawing a view
     const table = (groups, lines) => {
-      const drawn = make("table", "", { class: "matrix", id: "squares" });
+      const across = state.transpose ? lines.length : groups.length;
+      const drawn = make("table", "", { class: `matrix${across <= ROOMY ? " roomy" : ""}`, id: "squares" });
       const [top, body] = [make("thead"), make("tbody")];
       const upper = make("tr");
       if (state.transpose) {
@@ -202,7 +204,6 @@
       sorted?.destroy();
       document.documentElement.classList.add("drawn");
       find("#stage").replaceChildren(drawn);
-      const across = state.transpose ? lines.length : groups.length;
       find("#count").textContent = `${lines.length} methods in ${groups.length} columns are shown`;
       if (!lines.length || !groups.length) {
         find("#stage").replaceChildren(make("p", "No verdict is like this.", { class: "frame" }));
@@ -226,7 +227,7 @@
         }
       });
       if (focus) heads.find((head) => head.dataset.sort === focus)?.focus();
-      rove(drawn, across);
+      rove(drawn);
     };
 
     // One stop of the tab key for all squares; arrows go from one to the next.
@@ -319,25 +320,22 @@
       box.style.top = `${Math.min(event.clientY + 14, innerHeight - 110)}px`;
     };
 
-    const CURVES = [["forgotten, before", "none", 0], ["forgotten, after", "", 0], ["forgotten, retrained", "retrain", 0], ["never seen, after", "", 1]];
+    const SIDES = { before: "forgotten, before", after: "forgotten, after", retrained: "forgotten, retrained", unseen: "never seen, after" };
     const bars = (curves, method) => {
-      const { edges, methods } = curves.phi;
-      const lines = [];
-      for (const [series, name, side] of methods ? CURVES : []) {
-        const heights = methods[name || method]?.[side] || [];
-        if (name === method) continue;
-        heights.forEach((density, i) => lines.push({ series, phi: edges[0] + (edges[1] - edges[0]) * (i + 0.5) / heights.length, density }));
-      }
-      return lines;
+      const found = curves.phi[method];
+      const [low, high] = found?.edges || [];
+      return Object.entries(found ? SIDES : {}).flatMap(([side, series]) => (found[side] || []).map((density, i, heights) => (
+        { series, phi: low + (high - low) * (i + 0.5) / heights.length, density }
+      )));
     };
+    // All curves under the attack that speaks for the method.
     const points = (curves, method) => {
-      const lines = [];
-      for (const [series, name] of [["none", "none"], ["after unlearning", method], ["retrained", "retrain"]]) {
-        const curve = curves.roc[name];
-        if (!curve || (name === method && series !== "after unlearning" && method !== name)) continue;
-        curve.fpr.forEach((fpr, i) => { if (curve.tpr[i] > 0) lines.push({ series, attack: curve.attack, fpr, tpr: curve.tpr[i] }); });
-      }
-      return lines;
+      const attack = curves.roc.attack[method];
+      const found = curves.roc.curves[attack] || {};
+      const series = [["before", "none"], ["after unlearning", method], ["retrained", "retrain"]];
+      return series.filter(([name, whose], i) => found[whose] && (i === 1 || whose !== method)).flatMap(([name, whose]) => (
+        found[whose].fpr.map((fpr, i) => ({ series: name, attack, fpr, tpr: found[whose].tpr[i] })).filter((point) => point.tpr > 0)
+      ));
     };
     const show = async () => {
       if (!state.open) {
@@ -358,6 +356,7 @@
         content.append(make("h2", "Nothing is known of this address", { id: "behind-title" }));
       } else if (!square) {
         content.append(make("h2", place.label, { id: "behind-title" }), make("p", `${place.state}: ${place.sentence}`));
+        if (place.nearest) content.append(make("p", place.nearest));
       } else {
         content.append(make("h2", `${square.method} in ${place.label}`, { id: "behind-title" }));
         const verdict = make("p", "", { class: `verdict ${square.tone || "open"}` });
@@ -365,45 +364,76 @@
         verdict.append(make("span", square.mark, { class: "mark", "aria-hidden": "true" }), " ", make("strong", square.word), `${rest}.`);
         content.append(verdict);
         if (!place.state.startsWith("✓")) content.append(make("p", `The column's controls say “${place.state}”: ${place.sentence}`, { class: "frame" }));
-        if (square.ranks) content.append(make("p", `Ranks it may have, at 95 % for all methods at once: ${square.ranks}.`, { class: "frame" }));
+        content.append(atAGlance(square, place));
       }
       if (!behind.open) behind.showModal();
       if (!square) return;
       await plots(content, square, curves[key], method, key);
     };
+    // What most people open a square for, before what it rests on.
+    const atAGlance = (square, place) => {
+      const list = make("dl", "", { class: "glance" });
+      const say = (name, text, more = []) => {
+        if (!text) return;
+        const said = make("dd", text);
+        said.append(...more);
+        list.append(make("dt", name), said);
+      };
+      say("nearest", place.nearest);
+      say("ranks", square.ranks && `${square.ranks}; at 95 % for all at once, references included`);
+      const records = document.getElementById(`records-${square.number}`);
+      const jump = make("button", "see them", { type: "button" });
+      jump.addEventListener("click", () => find(".records", behind).scrollIntoView());
+      say("records", records && find("p", records).firstChild.textContent.trim(), records && find("ul", records) ? [" ", jump] : []);
+      say("decides", square.why);
+      say("cost", square.cost);
+      return list;
+    };
     const plots = async (content, square, curves, method, key) => {
       const token = state.open;
       const shares = square.distances.filter((row) => row.share_closed !== null && row.share_low !== null);
       if (shares.length) {
-        const drawn = figure("Between doing nothing and retraining", "Each deciding metric, by the attack that finds most, with its 95 % interval. It would look wrong if metrics lay on different sides of half way.");
+        const drawn = figure("Between doing nothing and retraining", `Each deciding metric, by the attack that finds most, with its 95 % interval.${shares.length > 1 ? " It would look wrong if metrics lay on different sides of half way." : ""}`);
         content.append(drawn);
         await plot(find(".canvas", drawn), "shares", { rows: shares, ends: [{ share: 0 }, { share: 1 }] }, `Share of the way to retraining by ${shares.map((row) => `${row.label} ${Math.round(100 * row.share_closed)} %`).join(", ")}`);
       }
-      if (square.distances.length) content.append(listed(["distance from retraining by", "distance", "margin", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.p])));
+      if (square.distances.length) {
+        content.append(listed(["distance from retraining by", "distance", "margin", "way closed", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.closed, row.p])));
+        if (square.distances.some((row) => row.share_closed === null)) content.append(make("p", "The way closed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
+      }
       if (square.worth.length) content.append(listed(["below retraining", "difference"], square.worth.map((row) => [row.label, row.text])));
       const roc = curves ? points(curves, method) : [];
       if (roc.length && state.open === token) {
         const least = Math.min(...roc.map((row) => row.fpr));
-        const drawn = figure("Forgotten against never seen", `The attack of the verdict: ${roc[0].attack}. Both axes are logarithmic; the dotted line is guessing. It would look wrong if retrained models left the line.`);
+        const drawn = figure("Forgotten against never seen", `All by the attack of the verdict, ${roc[0].attack.replaceAll("_", " ").replace("/", ", ")}. Both axes are logarithmic. Above the dotted line, which is guessing, it tells forgotten samples from never-seen ones, whichever look more familiar. It would look wrong if retrained models left the line.`);
         content.append(drawn);
         await plot(find(".canvas", drawn), "roc", { points: roc, chance: [{ fpr: least, tpr: least }, { fpr: 1, tpr: 1 }] }, "ROC curves on logarithmic axes");
       }
       const phi = curves ? bars(curves, method) : [];
       if (phi.length && state.open === token) {
-        const drawn = figure("How well the label is known", "φ is the logit of the probability of a sample's label. Unlearning should put forgotten samples where retraining puts them. It would look wrong if retraining left them where they were before.");
+        const drawn = figure("How well the label is known", "φ is the logit of the probability of a sample's label. Unlearning should put forgotten samples where retraining puts them. It would look wrong if retraining left them where they were before: then there is nothing to forget.");
         content.append(drawn);
         await plot(find(".canvas", drawn), "phi", { bars: phi }, "Distributions of φ");
       }
       if (state.open !== token) return;
       const recognised = document.getElementById(`records-${square.number}`)?.cloneNode(true);
-      if (recognised) {
+      if (recognised && find("ul", recognised)) {
         recognised.removeAttribute("id");
         content.append(recognised);
       }
       const more = make("section");
-      if (square.why) more.append(make("p", `What would decide: ${square.why}.`));
-      if (square.cost) more.append(make("p", `Cost: ${square.cost}.`));
-      if (square.command) more.append(make("p", "To compute its numbers again:"), Object.assign(make("pre", square.command), { tabIndex: 0 }));
+      if (square.command) {
+        const copy = make("button", "copy", { type: "button" });
+        const line = Object.assign(make("pre", square.command), { tabIndex: 0 });
+        copy.addEventListener("click", async () => {
+          getSelection().selectAllChildren(line);
+          await navigator.clipboard?.writeText(square.command).catch(() => {});
+          copy.textContent = "copied";
+        });
+        const words = make("p", "To compute its numbers again: ");
+        words.append(copy);
+        more.append(words, line);
+      }
       const button = make("button", "csv of these distances", { type: "button" });
       button.addEventListener("click", () => {
         const names = Object.keys(square.rows[0] || {});
@@ -435,10 +465,10 @@
     tools.elements.csv.addEventListener("click", () => {
       const { groups, lines } = view();
       const shown = groups.flat();
-      const heads = ["method", "scenario", "step", "verdict", "share closed", "lost use"];
+      const heads = ["method", "scenario", "step", "verdict", "share closed", "may be the nearest", "lost use"];
       const body = lines.flatMap((row) => shown.map((column) => [row, column, row.squares.get(column.key)]))
         .filter(([, , cell]) => cell?.dataset.verdict && matches(cell))
-        .map(([row, column, cell]) => [row.method, column.scenario, column.step, cell.dataset.verdict, find(".share", cell)?.firstChild.textContent, find(".loss", cell)?.title]);
+        .map(([row, column, cell]) => [row.method, column.scenario, column.step, cell.dataset.verdict, find(".share", cell)?.firstChild.textContent, find(".near", cell) ? "yes" : "", find(".loss", cell)?.title]);
       save("verdicts-of-this-view.csv", "text/csv", csv([heads, ...body]));
     });
     find("#stage").addEventListener("click", (event) => {

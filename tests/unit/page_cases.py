@@ -32,7 +32,7 @@ def budgets(folder):
     """What was compared at two privacy budgets: fisher is broken at one, inconclusive at the other."""
     verdicts_on = {
         "8": rows_of("fisher", "broken", 0.0, share=0.9, gap=0.4),
-        "inf": rows_of("fisher", "inconclusive", 0.03, p=0.2, share=0.7),
+        "inf": rows_of("fisher", "inconclusive", 0.03, p=0.2, share=0.7, note="4 times as many pairs would decide"),
     }
     compared = []
     for step, fisher in verdicts_on.items():
@@ -84,10 +84,14 @@ def curves_of(methods):
     """Curves of as many points as a study has."""
     rng = np.random.default_rng(0)
     heights, rates = [[float(f"{x:.3g}") for x in rng.random(n)] for n in (curves.BARS, curves.POINTS)]
+    bars = {name: heights for name in ("after", "unseen", "before", "retrained")}
+    curve = {"fpr": sorted(rates), "tpr": sorted(rates)}
     return {
-        "phi": {"edges": [-8.0, 8.0], "methods": {name: [heights, heights[::-1]] for name in methods}},
-        "roc": {name: {"attack": "kde/trained", "fpr": sorted(rates), "tpr": sorted(rates)} for name in methods},
-    }
+        "phi": {name: {"edges": [-8.0, 8.0], **bars} for name in methods},
+        "roc": {
+            "attack": dict.fromkeys(methods, "kde/trained"), "curves": {"kde/trained": dict.fromkeys(methods, curve)},
+        },
+    }  # fmt: skip
 
 
 def render(folder, methods=0, scenarios=0):
@@ -153,9 +157,11 @@ def render(folder, methods=0, scenarios=0):
         write_json(folder / f"{name}.json", spec)
     copied = {"data": str(folder / "data.json"), "splits": [str(folder / "splits.json")]}
     order["copies"] = [{"scenario": NASTY, "setting": "", **copied}]
-    curve = {"attack": "kde/trained", "fpr": [0.1, 1.0], "tpr": [0.4, 1.0]}
+    of_scrub, of_none = ({"fpr": [0.1, 1.0], "tpr": [least, 1.0]} for least in (0.4, 0.6))
+    spoken = {"scrub": "kde/trained", "none": "shadow/trained"}
+    drawn = {"kde/trained": {"none": of_none, "scrub": of_scrub}, "shadow/trained": {"none": of_none}}
     many = {f"{place['scenario']}|": curves_of(place["methods"]) for place in more_compared}
-    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"scrub": curve}}, **many})
+    write_json(folder / "curves.json", {"plain|": {"phi": {}, "roc": {"attack": spoken, "curves": drawn}}, **many})
     text = page.render(
         metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"), curves=str(folder / "curves.json"),
         records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),

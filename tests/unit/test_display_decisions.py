@@ -147,8 +147,8 @@ def found():
              for what, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
     some = made(PLACE, *lines, needs=plans, spent=60.0)
     some.ranks[PLACE] = [
-        {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5},
-        {"metric": "advantage", "method": "none", "distance": 0.4, "best": 5, "worst": 5, "methods": 5},
+        {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5, "ahead": 0},
+        {"metric": "advantage", "method": "none", "distance": 0.4, "best": 5, "worst": 5, "methods": 5, "ahead": 1},
     ]
     return some
 

@@ -12,6 +12,7 @@ from unlearning_audit.artifacts import arrays, tables
 from unlearning_audit.display import style
 from unlearning_audit.display.figures import axis, phi, roc
 from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.page import curves as page_curves
 from unlearning_audit.display.page import embed
 from unlearning_audit.workflow import parameters
 
@@ -285,3 +286,46 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning_audit.display.figures.{kind}").draw)
         assert len(parameters.caption(kind).split("\n\n")) == 2
+
+
+# ---------------------------------------------------------------- curves of the page
+
+
+def behind(files, folder):
+    """Curves of none, of scrub under another attack, and of a method whose models are sure of everything."""
+    broken = folder / "logits-1" / "logits.npz"
+    arrays.Logits(1000 * files["_logits"], np.arange(40), np.arange(40) % 3).write(broken)
+    one = {"scenario": "s", "setting": "", "files": files}
+    cases = [
+        {**one, "method": "none", "attack": "strong/trained"},
+        {**one, "method": "scrub", "attack": "weak/trained"},
+        {**one, "method": "broken", "attack": "", "files": {**files, "unlearned": [str(broken)]}},
+    ]
+    return page_curves.compute(cases)["s|"]
+
+
+def test_all_curves_behind_a_verdict_are_those_of_its_attack(files, tmp_path):
+    drawn = behind(files, tmp_path)["roc"]
+    assert drawn["attack"] == {"none": "strong/trained", "scrub": "weak/trained"}
+    assert {attack: set(whose) for attack, whose in drawn["curves"].items()} == {
+        "strong/trained": {"none"}, "weak/trained": {"none", "scrub"},
+    }  # fmt: skip
+    weak, strong = roc.curves({name: files[name] for name in ("data", "splits", "scores")})
+    for attack, one in (("weak/trained", weak), ("strong/trained", strong)):
+        # The page has fewer points; the last one and the finest are in both.
+        curve = drawn["curves"][attack]["none"]
+        assert [curve["tpr"][0], curve["tpr"][-1]] == pytest.approx([one.tpr[0], one.tpr[-1]], abs=1e-3)
+
+
+def test_a_method_that_broke_its_models_does_not_squeeze_the_others(files, tmp_path):
+    drawn = behind(files, tmp_path)["phi"]
+    forget, heldout = phi.values(files)
+    low, high = np.quantile(np.concatenate([forget, heldout, forget]), [page_curves.TAIL, 1 - page_curves.TAIL])
+    assert drawn["scrub"]["edges"] == pytest.approx([low, high], abs=1e-4)
+    assert drawn["broken"]["edges"][1] > 10 * high
+    for found in drawn.values():
+        width = (found["edges"][1] - found["edges"][0]) / page_curves.BARS
+        for side in set(found) - {"edges"}:
+            assert sum(found[side]) * width == pytest.approx(1, abs=0.02)
+    assert set(drawn["none"]) == {"edges", "after", "unseen"}
+    assert set(drawn["scrub"]) == {"edges", "after", "unseen", "before"}

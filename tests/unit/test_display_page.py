@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import escape
 from unlearning_audit.display.lookup import Numbers
-from unlearning_audit.display.page import dag, embed, lead, matrix, page
+from unlearning_audit.display.page import dag, details, embed, lead, matrix, page
 
 from decision_cases import GOOD, made
 from decision_cases import rows as rows_of
@@ -141,11 +141,12 @@ def test_what_lies_behind_a_square_is_in_the_page(rendered):
     assert square["word"] == "distinguishable"
     assert square["command"] == "snakemake --cores 1 --force results/metrics/plain/metrics.csv"
     assert square["distances"] == [
-        {"label": "advantage (kde, trained)", "text": "0.20 [0.18, 0.22]", "margin": "0.05", "p": "p < 10⁻⁴",
+        {"label": "advantage (kde, trained)", "closed": "50 % [40, 60]", "text": "0.20 [0.18, 0.22]", "margin": "0.05",
+         "p": "p < 10⁻⁴",
          "share_closed": 0.5, "share_low": 0.4, "share_high": 0.6}
     ]  # fmt: skip
     assert [row["metric"] for row in square["rows"]] == ["advantage", "accuracy_retain", "accuracy_test"]
-    assert found["curves"]["plain|"]["roc"]["scrub"]["tpr"] == [0.4, 1.0]
+    assert found["curves"]["plain|"]["roc"]["curves"]["kde/trained"]["scrub"]["tpr"] == [0.4, 1.0]
     assert found["columns"]["plain|"]["state"] == "✓ controls hold"
 
 
@@ -187,12 +188,13 @@ def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
     shown = Strict()
     shown.feed(rendered[0])
     text = " ".join(" ".join(shown.text).split())
-    start = text[: text.index("In words", text.index("Do models forget"))]
-    assert "Do models forget what 5 unlearning methods made them unlearn" in start
+    start = text[: text.index("In words", text.index("Do 5"))]
+    assert "Do 5 unlearning methods forget as retraining does, in" in start
     assert "Of 4 verdicts, 1 inconclusive, 1 distinguishable, 1 broken and 1 failed; no method is" in start
-    assert "verdicts hold for these data, models and attacks" in start
-    for sign in ("equivalent", "distinguishable", "broken", "controls hold"):
+    assert "Not to be concluded: that inconclusive methods forget; anything about other data, models or attacks." in start
+    for sign in ("equivalent", "distinguishable", "broken", "✓ hold", "What would decide the 1 inconclusive verdict"):
         assert sign in start
+    assert "fisher in budget, epsilon = ∞: 4 times as many pairs would decide" in start
     order = [rendered[0].index(f'id="{name}"') for name in ("overview", "words", "verdicts", "figures", "cost")]
     assert order == sorted(order)
 
@@ -212,6 +214,41 @@ def test_a_square_says_verdict_share_and_lost_use():
     assert (neggrad.word, neggrad.percent, neggrad.tone) == ("broken", "", "bad")
     assert neggrad.loss == "−30 points of retain accuracy"
     assert shown.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
+
+
+def ranked(*ahead):
+    """`squares` of methods a, b, …, all distinguishable, of which so many others are proven to be nearer."""
+    names = "abcdefg"[: len(ahead)]
+    found = made(("plain", ""), *GOOD, *(rows_of(name, "distinguishable", 0.2, share=0.5) for name in names))
+    common = {"distance": 0.2, "best": 1, "worst": 9, "methods": 9}
+    found.ranks["plain", ""] = [
+        {"metric": metric, "method": name, "ahead": count, **common}
+        for metric, counts in (("advantage", (0, *ahead)), ("tail_advantage", (0,) * (len(ahead) + 1)))
+        for name, count in zip(("retrain", *names), counts, strict=True)
+    ]
+    cases = [case("plain", name) | {"metrics": ""} for name in ("none", "retrain", "retrain_control", *names)]
+    return matrix.build(Numbers([], cases), found), found, cases
+
+
+def test_a_star_says_that_no_other_method_is_proven_to_be_nearer():
+    shown, found, cases = ranked(0, 2, 0)
+    assert [name for name in "abc" if shown.squares[name, "plain|"].nearest] == ["a", "c"]
+    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert said == "a or c may be the nearest of 3 methods to retraining by advantage, at 95 %."
+    shown, found, cases = ranked(0, 2, 1)
+    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert said == "a is the nearest of 3 methods to retraining by advantage, at 95 %."
+
+
+def test_there_is_no_star_where_no_method_is_told_from_another():
+    shown, found, cases = ranked(0, 0, 0)
+    assert not any(square.nearest for square in shown.squares.values())
+    said = details.build(shown, found, cases, "", {})["columns"]["plain|"]["nearest"]
+    assert said == "None of 3 methods is proven to be nearer to retraining than another by advantage, at 95 %."
+    found.ranks["plain", ""][2]["ahead"] = 1
+    found.verdicts["plain", ""]["a"]["verdict"] = "broken"
+    shown = matrix.build(Numbers([], cases), found)
+    assert [name for name in "abc" if shown.squares[name, "plain|"].nearest] == ["c"]
 
 
 def test_squares_sort_from_equivalent_to_broken_and_by_what_is_missing():

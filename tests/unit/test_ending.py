@@ -33,12 +33,12 @@ def summary(methods=1, scenarios=1, failures=()):
 
 def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
     assert ending.text(summary(), "results/mine/report.html").splitlines() == [
-        "Study mine: Of 3 verdicts, 2 distinguishable and 1 broken; no method is equivalent wherever it was",
-        "tried.",
+        "Study mine: Of 3 verdicts, 2 distinguishable and 1 broken; no method is equivalent everywhere.",
         "          scenario 0  budget",
         "controls  ✓           ✓",
         "method 0  ◐ 22 %      ◐✖",
         "◐ distinguishable, ✖ broken, % closed",
+        "controls: ✓ hold",
         "Report: results/mine/report.html",
     ]
 
@@ -54,6 +54,17 @@ def test_it_fits_the_terminal_and_names_what_is_left_out(width, failures):
     assert lines[-2].startswith("Not shown here: ")
     rows_shown = sum(line.startswith("method") for line in lines)
     assert f"{60 - rows_shown} more methods" in lines[-2]
+
+
+def test_a_method_without_a_cell_in_sight_gives_its_line_to_another():
+    shown = summary(methods=30)
+    first, *others = shown["rows"]
+    shown["rows"] = [[f"only elsewhere {i}", *[""] * len(shown["heads"])] for i in range(20)] + [first, *others]
+    lines = ending.text(shown, "report.html").splitlines()
+    assert not any(line.startswith("only elsewhere") for line in lines)
+    kept = sum(line.startswith("method") for line in lines)
+    assert kept > 8
+    assert f"{50 - kept} more methods" in lines[-2]
 
 
 def test_a_study_without_comparisons_says_so():

@@ -175,7 +175,7 @@ def test_views_of_a_sample_come_in_their_order():
 
 def test_tables_of_a_comparison_are_read_as_numbers_and_text(tmp_path):
     path = tmp_path / "ranks.csv"
-    path.write_text("metric,method,distance,best,worst,methods\nauc,ga,-0.5,1,,3\nauc,npo,0,2,2,3\n")
+    path.write_text("metric,method,distance,best,worst,methods,ahead\nauc,ga,-0.5,1,,3,0\nauc,npo,0,2,2,3,1\n")
     first, second = verdicts.read(path, verdicts.RANKS)
     assert (first["metric"], first["method"], first["distance"], first["best"]) == ("auc", "ga", -0.5, 1.0)
     assert np.isnan(first["worst"])
@@ -185,10 +185,10 @@ def test_tables_of_a_comparison_are_read_as_numbers_and_text(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "the columns are not metric, method, distance, best, worst, methods"),
-        ("metric,method\n", "the columns are not metric, method, distance, best, worst, methods"),
-        ("metric,method,distance,best,worst,methods\na,b,1,1,1,1\na,b,1,x,1,1\n", "line 3, column 'best': 'x' is not"),
-        ("metric,method,distance,best,worst,methods\na,b,1,1\n", "line 2, column 'worst': None is not a number"),
+        ("", "the columns are not metric, method, distance, best, worst, methods, ahead"),
+        ("metric,method\n", "the columns are not metric, method, distance, best, worst, methods, ahead"),
+        ("metric,method,distance,best,worst,methods,ahead\na,b,1,1,1,1,0\na,b,1,x,1,1,0\n", "line 3, column 'best': 'x' is not"),
+        ("metric,method,distance,best,worst,methods,ahead\na,b,1,1\n", "line 2, column 'worst': None is not a number"),
     ],
 )
 def test_a_wrong_table_of_a_comparison_is_told(tmp_path, text, problem):

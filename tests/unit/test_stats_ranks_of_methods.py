@@ -93,6 +93,18 @@ def test_rank_sets_hold_the_truth(name, pairs):
     assert inside / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
+@pytest.mark.parametrize("name", TRUTHS)
+def test_what_is_proven_is_true(name):
+    truth, rng, audits = np.array(TRUTHS[name]), np.random.default_rng(16), 250
+    world, right, told = World(truth=tuple(truth), pairs=8, pair=0.05, model=0.05), 0, 0
+    for _ in range(audits):
+        larger = rank_sets.proven(distances=world.read(rng), rng=rng, draws=1000)
+        right += not larger[truth[:, None] <= truth[None] + 1e-12].any()
+        told += larger.any()
+    assert right / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert name == "all equal" or told / audits > 0.5
+
+
 def test_methods_far_apart_have_one_rank_each():
     world = World(truth=(3.0, 1.0, 2.0, 0.0), pairs=8)
     best, worst = rank_sets.rank_sets(distances=world.read(np.random.default_rng(7)), rng=np.random.default_rng(8))

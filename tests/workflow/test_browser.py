@@ -241,7 +241,7 @@ def test_it_prints_in_few_pages(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("fragment", ["", "#transpose=1", "#open=scrub%7Cplain%7C"])
+@pytest.mark.parametrize("fragment", ["", "#transpose=1&verdict=broken", "#steps=1&hide=plain", "#open=scrub%7Cplain%7C"])
 def test_accessibility_rules_hold(visit, scheme, fragment):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -249,6 +249,9 @@ def test_accessibility_rules_hold(visit, scheme, fragment):
     page.emulate_media(color_scheme=scheme)
     if "open" in fragment:
         page.wait_for_selector("#behind section")
+    else:
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        page.wait_for_selector("details.table table.dataTable")
     violations = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in violations] == []
 

@@ -250,7 +250,8 @@ def _label(metric: str, read: Read) -> str:
 
 
 def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
-    """For each deciding metric the ranks that every method may have; 1 = closest to retraining."""
+    """For each deciding metric the ranks that every method may have; 1 = closest to retraining. ``ahead``: how many
+    methods, without references, are proven to be closer."""
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
@@ -264,11 +265,14 @@ def _ranks(judged: dict[str, _Judged], *, draws: int, seed: int) -> list[dict]:
             continue
         nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
         rng = generator(seed, "comparisons", "ranks", metric)
-        best, worst = rank_sets.rank_sets(distances=nearness, rng=rng, draws=draws)
+        closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)
+        best, worst = 1 + closer.sum(axis=0), len(reads) - closer.sum(axis=1)
+        judges = np.array([method not in (NONE, RETRAIN, CONTROL) for method in reads])
+        columns = together.value.tolist(), best, worst, closer[judges].sum(axis=0)
         rows += [
             {"metric": metric, "method": method, "distance": value, "best": int(low), "worst": int(high),
-             "methods": len(reads)}
-            for method, value, low, high in zip(reads, together.value.tolist(), best, worst, strict=True)
+             "methods": len(reads), "ahead": int(ahead)}
+            for method, value, low, high, ahead in zip(reads, *columns, strict=True)
         ]  # fmt: skip
     return rows
 

@@ -66,6 +66,24 @@ class Decisions:
                 return {**row, **limits, "note": note} if proven else row
         return None
 
+    def ranking(self, where: Place) -> list[dict]:
+        """The ranks of methods that are no references by the first deciding metric, of those with a usable model."""
+        rows = self.ranks.get(where, [])
+        useless = (decide.BROKEN, decide.FAILED)
+        return [
+            row
+            for row in rows
+            if row["metric"] == rows[0]["metric"]
+            and row["method"] not in naming.BASELINES
+            and (self.verdict(where, row["method"]) or {"verdict": decide.FAILED})["verdict"] not in useless
+        ]
+
+    def leaders(self, where: Place) -> list[str]:
+        """Methods than which none is proven to be nearer to retraining, if another is proven to be further away."""
+        ranking = self.ranking(where)
+        first = [row["method"] for row in ranking if row["ahead"] == 0]
+        return first if len(first) < len(ranking) else []
+
     def hours(self, where: Place, method: str, need: dict) -> float:
         """Hours that a plan (a row of resolution.csv) takes more than what there is; NaN where costs are unknown."""
         return self.spent.get((where, method), math.nan) * (need["times"] - 1) / 3600

@@ -35,7 +35,11 @@ def summary(
         "heads": [name for name, _ in groups],
         "states": ["".join(dict.fromkeys(column.state.sign for column in columns)) for _, columns in groups],
         "rows": rows,
-        "legend": [f"{mark} {decisions.WORDS[name]}" for name, mark in matrix.MARKS.items() if name in verdicts],
+        "legend": [
+            *(f"{mark} {decisions.WORDS[name]}" for name, mark in matrix.MARKS.items() if name in verdicts),
+            *([f"{matrix.NEAREST} may be nearest"] if any(s.nearest for s in squares.judged()) else []),
+        ],
+        "controls": list(dict.fromkeys(f"{c.state.sign} {matrix.brief(c.state.words)}" for c in squares.columns)),
         "failures": len(failures),
         "nodes": {
             f"{place['scenario']}|{place['setting']}|{method}": [
@@ -52,7 +56,8 @@ def _cell(cells: list[matrix.Square | None]) -> str:
     """ "◐ 22 %", or the marks of all steps "✖✖◐"."""
     filled = [cell for cell in cells if cell]
     if len(filled) == 1 == len(cells):
-        return f"{filled[0].mark} {filled[0].percent}".strip()
+        star = matrix.NEAREST if filled[0].nearest else ""
+        return " ".join(filter(None, (filled[0].mark, filled[0].percent, star)))
     return "".join(cell.mark if cell else "·" for cell in cells) if filled else ""
 
 
@@ -63,20 +68,22 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     if not summary["rows"]:
         return "\n".join([*textwrap.wrap(f"Study {summary['study']}: {_unjudged(summary['states'])}", width), *closing])
     title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
-    legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)[:2]
+    legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)
+    legend += textwrap.wrap(f"controls: {', '.join(summary['controls'])}", width) if summary.get("controls") else []
     columns, lost = _fitting(summary, width)
     failed = min(summary["failures"], FAILURES) + 2 if summary["failures"] else 0
     # The head, the controls, a line for what is left out, the report.
     room = max(LINES - len(title) - len(legend) - failed - 4, 1)
-    table = [["", *summary["heads"]], ["controls", *summary["states"]], *summary["rows"][:room]]
+    rows = [row for row in summary["rows"] if any(row[i] for i in columns)][:room]
+    table = [["", *summary["heads"]], ["controls", *summary["states"]], *rows]
     first = max(len(row[0]) for row in table)
     wide = [max(len(row[i]) for row in table) for i in columns]
     lines = [
         "  ".join([f"{row[0]:<{first}}", *(f"{row[i]:<{w}}" for i, w in zip(columns, wide, strict=True))]).rstrip()
         for row in table
     ]
-    hidden = len(summary["rows"]) - room
-    rest = [f"{hidden} more method{'s' if hidden > 1 else ''}"] if hidden > 0 else []
+    hidden = len(summary["rows"]) - len(rows)
+    rest = [f"{hidden} more method{'s' if hidden > 1 else ''}"] if hidden else []
     rest += [", ".join(lost)] if lost else []
     note = [textwrap.shorten(f"Not shown here: {'; '.join(rest)}.", width, placeholder=" …")] if rest else []
     return "\n".join([*title, *lines, *legend, *note, *closing])

@@ -11,7 +11,7 @@ from unlearning_audit.stats import LEVEL, gaps, simultaneous
 from unlearning_audit.stats.paired import Distances
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Bool, Int
 
 
 def rank_sets(
@@ -24,9 +24,25 @@ def rank_sets(
 ) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
     """Best and worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest number.
 
+    With probability ``level`` every method's true rank (1 + how many are truly better) lies in its set. Arguments and
+    errors are those of `proven`.
+    """
+    larger = proven(distances=distances, rng=rng, level=level, units=units, draws=draws)
+    return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)
+
+
+def proven(
+    *,
+    distances: Distances,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    units: bool = True,
+    draws: int = simultaneous.DRAWS,
+) -> Bool[np.ndarray, "J J"]:
+    """Whether method i (row) is proven to have a larger number than method j (column).
+
     ``distances`` of the methods' numbers, larger is better, read from the same units, models and samples. With
-    probability ``level`` every method's true rank (1 + how many are truly better) lies in its set. All J·(J − 1)
-    one-sided comparisons are tested at once in steps: what is proven leaves the family and lowers the critical value
+    probability ``level`` all that is proven is true. All J·(J − 1) one-sided comparisons are tested at once in steps: what is proven leaves the family and lowers the critical value
     of the rest (Romano and Wolf 2005; Mogstad, Romano, Shaikh and Wilhelm 2024). ``units`` as in
     ``Distances.half_widths``. Raises ValueError below two methods.
     """
@@ -39,11 +55,12 @@ def rank_sets(
     while left.any():
         bonferroni = -stats.normal_quantile((1 - level) / left.sum())
         critical = min(np.quantile(deviations.largest(left), level), bonferroni)
-        larger = left & pairs.beyond(critical, units=units)
-        if not larger.any():
+        beyond = left & pairs.beyond(critical, units=units)
+        if not beyond.any():
             break
-        left &= ~larger
+        left &= ~beyond
     up, down = ~left
-    better = np.concatenate([pairs.first[up], pairs.second[down]])
-    worse = np.concatenate([pairs.second[up], pairs.first[down]])
-    return 1 + np.bincount(worse, minlength=methods), methods - np.bincount(better, minlength=methods)
+    larger = np.zeros((methods, methods), dtype=bool)
+    larger[pairs.first[up], pairs.second[up]] = True
+    larger[pairs.second[down], pairs.first[down]] = True
+    return larger

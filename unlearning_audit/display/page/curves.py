@@ -17,26 +17,42 @@ from unlearning_audit.display.figures import phi, roc
 POINTS, BARS = 48, 32
 #: Outermost share of φ on each side that counts in the outermost bars.
 TAIL = 0.005
+#: What a method lies between: doing nothing and retraining.
+BOUNDS = ("none", "retrain")
 
 
 def compute(cases: Iterable[dict]) -> dict:
-    """{"scenario|setting": {"phi": {"edges", "methods"}, "roc": {method: {"attack", "fpr", "tpr"}}}}.
+    """{"scenario|setting": {"phi": {method: …}, "roc": {"attack": {method: attack}, "curves": {attack: {method: …}}}}}.
 
     ``cases`` hold scenario, setting, method, ``attack`` (attack/form, "" if none speaks) and the ``files`` of a case
-    as figures get them: data, splits, unlearned and, for attacks, scores. A case that failed has no curve.
+    as figures get them: data, splits, unlearned and, for attacks, scores. Under the attack that speaks for a method,
+    doing nothing and retraining have a curve too, as `_densities` has their distributions beside the method's. A case
+    that failed has no curve.
     """
-    places: dict[str, dict] = {}
-    shared = _Shared()
+    places: dict[str, list[dict]] = {}
     for case in cases:
-        place = places.setdefault(f"{case['scenario']}|{case['setting']}", {"phi": {}, "roc": {}})
-        files = case["files"]
+        places.setdefault(f"{case['scenario']}|{case['setting']}", []).append(case)
+    shared = _Shared()
+    return {key: _place(members, shared) for key, members in places.items()}
+
+
+def _place(cases: list[dict], shared: "_Shared") -> dict:
+    """The distributions and curves of one scenario at one step of its axis."""
+    values, spoken = {}, {case["method"]: case["attack"] for case in cases if case["attack"]}
+    found: dict[str, dict] = {attack: {} for attack in spoken.values()}
+    for case in cases:
+        method, files = case["method"], case["files"]
         data = shared.data(files["data"])
         batches = [shared.membership(path, len(data.y)) for path in files["splits"]]
         with suppress(NoAnswerError):  # the method failed, and the verdict says so
-            place["phi"][case["method"]] = phi.of(data, batches, files["unlearned"])
-        if files.get("scores") and case["attack"] and (curve := _curve(files["scores"], case["attack"], data, batches)):
-            place["roc"][case["method"]] = curve
-    return {key: {**place, "phi": _binned(place["phi"])} for key, place in places.items()}
+            values[method] = phi.of(data, batches, files["unlearned"])
+        attacks = list(found) if method in BOUNDS else [case["attack"]] if case["attack"] else []
+        if files.get("scores") and attacks:
+            for attack, curve in _curves(files["scores"], attacks, data, batches).items():
+                found[attack][method] = curve
+    densities = {method: _densities(values, method) for method in values}
+    drawn = {method: attack for method, attack in spoken.items() if method in found[attack]}
+    return {"phi": {m: d for m, d in densities.items() if d}, "roc": {"attack": drawn, "curves": found}}
 
 
 class _Shared:
@@ -57,19 +73,28 @@ def read(path: str | Path) -> dict:
     return read_json(path)
 
 
-def _binned(values: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict:
-    """Densities of φ over edges that all methods of a place share: {"edges": [low, high], "methods": {name: lists}}.
+def _densities(values: dict[str, tuple[np.ndarray, np.ndarray]], method: str) -> dict:
+    """Densities of φ, `BARS` each over the same edges: {"edges": [low, high], "after": of the forgotten samples,
+    "unseen": of those never seen, both under ``method``, "before" and "retrained": of the forgotten samples under the
+    original and the retrained models}. {} where no sample has a finite φ.
 
-    The two lists, of `BARS` each, are of forgotten and of held-out samples; {} where no sample has a finite φ."""
-    samples = [side for pair in values.values() for side in pair if len(side)]
+    The edges are those of the four together, so that another method which broke its models hides nothing."""
+    none, retrain = BOUNDS
+    sides = {"after": values[method][0], "unseen": values[method][1]}
+    sides |= {
+        name: values[bound][0]
+        for name, bound in (("before", none), ("retrained", retrain))
+        if bound in values and bound != method
+    }
+    samples = [side for side in sides.values() if len(side)]
     if not samples:
         return {}
     low, high = np.quantile(np.concatenate(samples), [TAIL, 1 - TAIL])
     if not (math.isfinite(low) and math.isfinite(high) and high > low):
         return {}
     edges = np.linspace(low, high, BARS + 1)
-    methods = {name: [_density(side, edges) if len(side) else [] for side in pair] for name, pair in values.items()}
-    return {"edges": [round(float(low), 4), round(float(high), 4)], "methods": methods}
+    bars = {name: _density(side, edges) for name, side in sides.items() if len(side)}
+    return {"edges": [round(float(low), 4), round(float(high), 4)], **bars}
 
 
 def _density(values: np.ndarray, edges: np.ndarray) -> list[float]:
@@ -77,17 +102,19 @@ def _density(values: np.ndarray, edges: np.ndarray) -> list[float]:
     return [float(f"{height:.3g}") for height in heights]
 
 
-def _curve(scores: str, attack: str, data: Data, batches: list[Membership]) -> dict:
-    """The curve of one attack, or {} where it has none."""
-    columns = tables.read_scores(scores).get(tuple(attack.split("/")))
+def _curves(scores: str, attacks: list[str], data: Data, batches: list[Membership]) -> dict[str, dict]:
+    """The curve of each of ``attacks`` that has one."""
+    table = tables.read_scores(scores)
     membership = Membership.concatenate(batches)
     target = membership[~membership.shadow]
-    if columns is None:
-        return {}
-    score = np.full((len(target.seed), len(data.y)), np.nan)
-    score[columns["model"], columns["index"]] = columns["score"]
-    curve = roc.curve(attack, score, target, POINTS)
-    if curve is None:
-        return {}
-    digits = {name: [float(f"{x:.3g}") for x in getattr(curve, name)] for name in ("fpr", "tpr")}
-    return {"attack": attack, **digits}
+    drawn = {}
+    for attack in attacks:
+        columns = table.get(tuple(attack.split("/")))
+        if columns is None:
+            continue
+        score = np.full((len(target.seed), len(data.y)), np.nan)
+        score[columns["model"], columns["index"]] = columns["score"]
+        curve = roc.curve(attack, score, target, POINTS)
+        if curve is not None:
+            drawn[attack] = {name: [float(f"{x:.3g}") for x in getattr(curve, name)] for name in ("fpr", "tpr")}
+    return drawn

@@ -38,6 +38,7 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict], command: str
             "label": column.label,
             "state": f"{column.state.sign} {column.state.words}",
             "sentence": column.state.sentence,
+            "nearest": _nearest(judgements, tuple(column.key.split("|", 1))),
         }
         for column in matrix.columns
     }
@@ -82,11 +83,26 @@ def _ranks(judgements: Decisions, place: Place, method: str) -> str:
     return "; ".join(parts)
 
 
+def _nearest(judgements: Decisions, place: Place) -> str:
+    """Which methods may be the nearest to retraining; "" where there is no ranking."""
+    ranking, leaders = judgements.ranking(place), judgements.leaders(place)
+    if len(ranking) < 2:
+        return ""
+    by = decisions.label(ranking[0]["metric"])
+    if not leaders:
+        return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
+    names = [naming.method(name) for name in leaders]
+    listing = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    certain = "is" if len(names) == 1 else "may be"
+    return f"{listing} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
+
+
 def _distance(gap: dict) -> dict:
     """A deciding distance for the drawing from none (0) to retraining (1) and for the list beside it."""
     size = decisions.size(gap)
     return {
         "label": decisions.source(gap),
+        "closed": decisions.share(gap) or "undefined",
         "text": interval(size, max(decimals([size]), 2)),
         "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),

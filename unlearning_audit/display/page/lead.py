@@ -17,10 +17,12 @@ def sentences(matrix: Matrix) -> list[str]:
         return [sentence, f"Controls hold in {hold} of {columns}."] if matrix.columns else [sentence]
     scenarios, steps = len(matrix.scenarios()), len(matrix.columns)
     count = _counted_noun(len(methods), "unlearning method")
-    question = f"Do models forget what {count} made them unlearn, as if retrained without it?"
+    verb = "Does" if len(methods) == 1 else "Do"
+    question = f"{verb} {count} forget as retraining does"
     if steps > 1:
         settings = f", at {steps} settings in all" if steps > scenarios else ""
-        question += f" Each was measured in {_counted_noun(scenarios, 'scenario')} or some of them{settings}."
+        question += f", in {_counted_noun(scenarios, 'scenario')}{settings}"
+    question += "?"
     return [question, _answer(matrix, methods), _warning(matrix)]
 
 
@@ -34,7 +36,7 @@ def _answer(matrix: Matrix, methods: list[str]) -> str:
         if all(square is None or square.verdict == decide.EQUIVALENT for _, square in matrix.row(name))
     ]
     word = decisions.WORDS[decide.EQUIVALENT]
-    closing = f"no method is {word} wherever it was tried"
+    closing = f"no method is {word} everywhere"
     if best:
         closing = f"{_list(best)} {'is' if len(best) == 1 else 'are'} {word} wherever tried"
     return f"Of {_counted_noun(sum(counts.values()), 'verdict')}, {_list(parts)}; {closing}."
@@ -46,12 +48,12 @@ def _warning(matrix: Matrix) -> str:
     open_ones = any(square.verdict == decide.INCONCLUSIVE for square in matrix.judged())
     parts = []
     if open_ones:
-        parts.append(f"“{decisions.WORDS[decide.INCONCLUSIVE]}” is no clean bill, only too little data to tell")
+        parts.append(f"that {decisions.WORDS[decide.INCONCLUSIVE]} methods forget")
     if doubtful:
         listing = _list(doubtful) if len(doubtful) <= 3 else f"{len(doubtful)} columns"
-        parts.append(f"{listing}, where a control fails, cannot be read as success or failure of a method")
-    parts.append("verdicts hold for these data, models and attacks")
-    return f"Do not conclude too much: {'; '.join(parts)}."
+        parts.append(f"anything from {listing}, where a control fails")
+    parts.append("anything about other data, models or attacks")
+    return f"Not to be concluded: {'; '.join(parts)}."
 
 
 def _counted_noun(count: int, noun: str) -> str:

@@ -38,8 +38,8 @@ MEANINGS = {
     decide.BROKEN: "forgot by losing the model's use",
     decide.FAILED: "there are no numbers",
 }
-#: The sign of a scenario whose controls hold.
-HOLDS = "✓"
+#: The sign of a scenario whose controls hold, and of a method that may be the nearest to retraining.
+HOLDS, NEAREST = "✓", "★"
 #: The bars of squares reach from 0 to this share of the way to retraining.
 REACH = 1.25
 
@@ -73,7 +73,7 @@ class Column:
 @dataclass(frozen=True)
 class Square:
     """A verdict as the matrix shows it, "" where there is none; shares are NaN where they are undefined, ``number`` is
-    that of its sentence."""
+    that of its sentence; ``nearest``: others are proven to be further from retraining, none to be nearer."""
 
     verdict: str
     tone: str
@@ -84,6 +84,7 @@ class Square:
     sentence: str = ""
     number: int = 0
     reference: bool = False
+    nearest: bool = False
 
     @property
     def word(self) -> str:
@@ -138,6 +139,11 @@ class Matrix:
         ]
 
 
+def brief(words: str) -> str:
+    """A state of controls where the word stands beside it."""
+    return words.removeprefix("controls ")
+
+
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """The matrix of a study; scenarios in which nothing is compared are left out."""
     spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
@@ -166,7 +172,9 @@ def _square(judgements: Decisions, place: Place, row: dict, sentence: str, numbe
     reference = row["method"] in naming.BASELINES
     shares = (math.nan,) * 3 if reference else (row["share_closed"], row["share_low"], row["share_high"])
     tone = "" if reference else decisions.tone(row)
-    return Square(row["verdict"], tone, *shares, _loss(judgements, place, row["method"]), sentence, number, reference)
+    loss = _loss(judgements, place, row["method"])
+    nearest = row["method"] in judgements.leaders(place)
+    return Square(row["verdict"], tone, *shares, loss, sentence, number, reference, nearest)
 
 
 def _loss(judgements: Decisions, place: Place, method: str) -> str:

@@ -15,9 +15,12 @@ from unlearning_audit.display.tables import meta as worth
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
 from unlearning_audit.display.tables.typeset import Sheet
+from unlearning_audit.stats import decide
 
 #: Libraries of the page, in resources/page/vendor.
 LIBRARIES = ("datatables", "vega", "vega-lite")
+#: Columns beside which the bars of the matrix may be long, as in page.js.
+ROOMY = 8
 TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
@@ -41,7 +44,7 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"paragraphs": paragraphs, "named": naming.method}
+    environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "brief": matrix.brief}
     context = {
         "order": order,
         **_first_screen(numbers, judgements, curves, order),
@@ -79,13 +82,28 @@ def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dic
         "matrix": squares,
         "lead": lead.sentences(squares),
         "systems": list(dict.fromkeys(column.system for column in squares.columns)),
+        "roomy": ROOMY,
         "legend": [
             (matrix.MARKS[name], decisions.WORDS[name], matrix.MEANINGS[name])
             for name in matrix.MARKS
             if any(square.verdict == name for square in squares.squares.values())
         ],
+        "undecided": _undecided(squares, behind["squares"]),
         "details": embed.packed(content.encode()),
     }
+
+
+def _undecided(squares: matrix.Matrix, behind: dict[str, dict]) -> list[dict]:
+    """What would decide each verdict that is open, in the order of the columns; references aside."""
+    return [
+        {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
+        for column in squares.columns
+        for method in squares.methods
+        if (square := squares.squares.get((method, column.key)))
+        and square.verdict == decide.INCONCLUSIVE
+        and not square.reference
+        and behind[f"{method}|{column.key}"]["why"]
+    ]
 
 
 def _program(folder: Path) -> dict:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from unlearning_audit.comparisons.distances import FAR_SIDE
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.lookup import Cell, Numbers
@@ -115,9 +116,10 @@ def _sentence(judgements: Decisions, where: Place, row: dict) -> str:
         case _:
             word = decisions.WORDS[row["verdict"]]
             return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
-    return "; ".join(
-        filter(None, (text, _against(row), judgements.of(where, row["method"])[distance["metric"]]["note"]))
-    )
+    note = judgements.of(where, row["method"])[distance["metric"]]["note"]
+    if row["verdict"] == decide.OVER_UNLEARNED:  # which says so
+        note = note.removesuffix(FAR_SIDE).removesuffix("; ")
+    return "; ".join(filter(None, (text, _against(row), note)))
 
 
 def _against(row: dict) -> str:
