@@ -84,7 +84,7 @@ def curves_of(methods):
     """Curves of as many points as a study has."""
     rng = np.random.default_rng(0)
     heights, rates = [[float(f"{x:.3g}") for x in rng.random(n)] for n in (curves.BARS, curves.POINTS)]
-    bars = {name: heights for name in ("after", "unseen", "before", "retrained")}
+    bars = dict.fromkeys(("after", "unseen", "before", "retrained"), heights)
     curve = {"fpr": sorted(rates), "tpr": sorted(rates)}
     return {
         "phi": {name: {"edges": [-8.0, 8.0], **bars} for name in methods},

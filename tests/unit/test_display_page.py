@@ -191,7 +191,9 @@ def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
     start = text[: text.index("In words", text.index("Do 5"))]
     assert "Do 5 unlearning methods forget as retraining does, in" in start
     assert "Of 4 verdicts, 1 inconclusive, 1 distinguishable, 1 broken and 1 failed; no method is" in start
-    assert "Not to be concluded: that inconclusive methods forget; anything about other data, models or attacks." in start
+    assert (
+        "Not to be concluded: that inconclusive methods forget; anything about other data, models or attacks." in start
+    )
     for sign in ("equivalent", "distinguishable", "broken", "✓ hold", "What would decide the 1 inconclusive verdict"):
         assert sign in start
     assert "fisher in budget, epsilon = ∞: 4 times as many pairs would decide" in start

@@ -187,7 +187,10 @@ def test_tables_of_a_comparison_are_read_as_numbers_and_text(tmp_path):
     [
         ("", "the columns are not metric, method, distance, best, worst, methods, ahead"),
         ("metric,method\n", "the columns are not metric, method, distance, best, worst, methods, ahead"),
-        ("metric,method,distance,best,worst,methods,ahead\na,b,1,1,1,1,0\na,b,1,x,1,1,0\n", "line 3, column 'best': 'x' is not"),
+        (
+            "metric,method,distance,best,worst,methods,ahead\na,b,1,1,1,1,0\na,b,1,x,1,1,0\n",
+            "line 3, column 'best': 'x' is not",
+        ),
         ("metric,method,distance,best,worst,methods,ahead\na,b,1,1\n", "line 2, column 'worst': None is not a number"),
     ],
 )

@@ -241,7 +241,9 @@ def test_it_prints_in_few_pages(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("fragment", ["", "#transpose=1&verdict=broken", "#steps=1&hide=plain", "#open=scrub%7Cplain%7C"])
+@pytest.mark.parametrize(
+    "fragment", ["", "#transpose=1&verdict=broken", "#steps=1&hide=plain", "#open=scrub%7Cplain%7C"]
+)
 def test_accessibility_rules_hold(visit, scheme, fragment):
     from axe_playwright_python.sync_playwright import Axe
 

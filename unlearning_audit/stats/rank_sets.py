@@ -42,9 +42,9 @@ def proven(
     """Whether method i (row) is proven to have a larger number than method j (column).
 
     ``distances`` of the methods' numbers, larger is better, read from the same units, models and samples. With
-    probability ``level`` all that is proven is true. All J·(J − 1) one-sided comparisons are tested at once in steps: what is proven leaves the family and lowers the critical value
-    of the rest (Romano and Wolf 2005; Mogstad, Romano, Shaikh and Wilhelm 2024). ``units`` as in
-    ``Distances.half_widths``. Raises ValueError below two methods.
+    probability ``level`` all that is proven is true. All J·(J − 1) one-sided comparisons are tested at once in steps:
+    what is proven leaves the family and lowers the critical value of the rest (Romano and Wolf 2005; Mogstad, Romano,
+    Shaikh and Wilhelm 2024). ``units`` as in ``Distances.half_widths``. Raises ValueError below two methods.
     """
     methods = len(distances.value)
     if methods < 2:
