@@ -25,7 +25,10 @@ OPTIONS = {
     "amnesiac": {"repair_epochs": 2},
     "classic": {"file": str(Path(__file__).parent / "classic_function.py")},
     "competition_first": {"epochs": 2},
+    "lfssd": {"a": 0.8},
+    "noisy_finetune": {"steps": 5},
     "ssd": {"a": 0.8},
+    "unsir": {"noise_steps": 5},
 }
 
 torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unlearning_audit import data
-from unlearning_audit.data import Source, arrays, digits
+from unlearning_audit.data import Source, arrays, breast_cancer, digits
 
 SCRIPTS = Path(data.__file__).parents[2]
 
@@ -54,6 +54,17 @@ def test_naming_a_source_imports_no_heavy_library():
 
 
 # ---------------------------------------------------------------- digits and arrays
+
+
+def test_breast_cancer_is_the_table_of_scikit_learn_standardised():
+    from sklearn.datasets import load_breast_cancer
+
+    source, table = breast_cancer.load(breast_cancer.Options(), Path()), load_breast_cancer()
+    assert (source.x.dtype, source.classes, source.part.any()) == (np.float32, 2, False)
+    assert (source.y == table.target).all()
+    assert np.abs(source.x * table.data.std(0) + table.data.mean(0) - table.data).max() < 1e-3
+    assert np.abs(source.x.mean(0)).max() < 1e-6
+    assert np.abs(source.x.std(0) - 1).max() < 1e-5
 
 
 def test_digits_are_the_optical_digits_of_scikit_learn():

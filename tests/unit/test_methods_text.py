@@ -15,6 +15,7 @@ from written_losses import (
     MODEL,
     Written,
     ce_u,
+    flat,
     kl,
     logsigmoid,
     mean_nll,
@@ -49,6 +50,7 @@ LOSSES = {
     "undial": ({"beta": 2.0, "alpha": 0.3}, [(1.0, undial, "forget"), (0.3, mean_nll, "retain")]),
     "wga": ({"beta": 0.5, "gamma": 2.0}, [(2.0, wga, "forget"), (1.0, mean_nll, "retain")]),
     "ce_u": ({"alpha": 0.3}, [(1.0, ce_u, "forget"), (0.3, mean_nll, "retain")]),
+    "pdu": ({"gamma": 0.5, "alpha": 0.7}, [(0.5, flat, "forget"), (0.7, mean_nll, "retain")]),
     # The divergence from the teacher has no gradient at the teacher itself.
     "scrub": ({"gamma": 0.8, "forget_batch_size": 100}, [(0.8, mean_nll, "retain")]),
     "satimp": ({"beta1": 2.0, "beta2": 3.0}, [(0.1, satimp, "forget"), (1.0, mean_nll, "retain")]),
@@ -104,6 +106,21 @@ def test_wga_and_satimp_without_weights_are_graddiff(original):
         b = unlearned(original, name, **plain, **options)
         for k, value in a.parameters.items():
             torch.testing.assert_close(value, b.parameters[k], rtol=0, atol=1e-12)
+
+
+def test_the_multipliers_of_pdu_follow_what_retain_has_above_its_limit(original):
+    """Of two full-batch steps the second weighs retain by max(0, α + step·(NLL − limit)), each model by its own."""
+    plain = {"optimiser": "sgd", "weight_decay": 0.0, "batch_size": 1000, "gamma": 0.0, "alpha": 0.2, "lr": 0.05}
+    for limit, step in ((1.0, 0.3), (100.0, 1.0)):
+        first = unlearned(original, "pdu", **plain, epochs=1, retain_limit=limit, dual_step=step)
+        both = unlearned(original, "pdu", **plain, epochs=2, retain_limit=limit, dual_step=step)
+        before, after = Written(original), Written(first)
+        loss = before.per_sample(mean_nll, before.retain).item()
+        price = max(0.0, 0.2 + step * (loss - limit))
+        slope = after.gradient(price * after.per_sample(mean_nll, after.retain))
+        for name, value in both.parameters.items():
+            moved = first.parameters[name][MODEL] - value[MODEL]
+            torch.testing.assert_close(moved, 0.05 * slope[name], rtol=1e-6, atol=1e-10)
 
 
 def test_undial_at_zero_does_not_move(original):

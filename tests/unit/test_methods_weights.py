@@ -191,6 +191,40 @@ def test_ssd_by_a_plain_loop(per_sample):
     assert dampened > 20
 
 
+@pytest.mark.parametrize("size", [1, 8])
+def test_lfssd_by_a_plain_loop(size):
+    """Foster et al. 2024b: |∂ mean ‖logits‖²/∂θ| of each batch in the place of squared gradients of the loss."""
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    forget, retain = rows(bank.seeds)
+    after = unlearned(bank, "lfssd", a=1.02, lam=0.9, batch_size=size)
+    dampened = 0
+    for m, seed in enumerate(bank.seeds):
+        importance = []
+        for which, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
+            index = which.index[m][generator(seed, key).permutation(len(which))]
+            parts = [index[i : i + size] for i in range(0, len(index), size)]
+            total = dict.fromkeys(bank.parameters, 0)
+            for part in parts:
+                model = bank.extract(m)
+                (model(bank.x[part].double()) ** 2).sum(1).mean().backward()
+                total = {k: total[k] + v.grad.abs() / len(parts) for k, v in model.named_parameters()}
+            importance.append(total)
+        for k, v in bank.parameters.items():
+            every, lost = importance[0][k], importance[1][k]
+            factor = torch.where(lost > 1.02 * every, (0.9 * every / lost).clamp(max=1), 1.0)
+            dampened += int((factor < 1).sum())
+            assert (after.parameters[k][m] - factor * v[m]).abs().max() < 1e-12
+    assert dampened > 20
+
+
+def test_lfssd_reads_no_labels():
+    bank = trained(seeds=SEEDS[:2])
+    other = bank.copy()
+    other.labels = (bank.labels + 1) % 4
+    assert same(unlearned(bank, "lfssd"), unlearned(other, "lfssd"))
+    assert not same(unlearned(bank, "ssd", a=1.2), unlearned(other, "ssd", a=1.2))
+
+
 def test_ssd_is_the_identity_where_its_formula_says_so():
     bank = trained(seeds=SEEDS[:3])
     forget, retain = rows(bank.seeds)

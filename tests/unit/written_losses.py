@@ -87,6 +87,10 @@ def satimp(z, z0, own):
     return -(p**2 * (1 - p) ** 3 * nll(z, own)).mean()
 
 
+def flat(z, z0, own):
+    return sum((row[int(row.argmax())] - row.sum() / len(row)) ** 2 for row in z) / len(z)
+
+
 def ce_u(z, z0, own):
     """Of each token in turn: what the model says of all others, made to sum to one."""
     loss = 0.0

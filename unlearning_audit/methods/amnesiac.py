@@ -10,6 +10,12 @@ from unlearning_audit.plugins.settings import Passes, Rate
 #: The sum of the updates of every sample, which training keeps.
 NEEDS = "record_updates"
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "repair_epochs": [0, 1, 2, 5, 10],
+    "lr": {"low": 0.001, "high": 0.2, "log": True},
+}
+
 
 class Options(Optimiser):
     """``repair_epochs`` of training on retain after it: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""

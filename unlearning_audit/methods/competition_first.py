@@ -15,6 +15,12 @@ from unlearning_audit.bank.optim import Optimiser, Schedule
 from unlearning_audit.bank.streams import Batch, Rows, Stream
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
 
+#: What may be tuned, and within which values.
+TUNE = {
+    "epochs": {"low": 1, "high": 16},
+    "temperature": {"low": 0.1, "high": 5.0, "log": True},
+}
+
 
 class Flatten(Optimiser):
     """The optimiser of the first pass, as submitted."""

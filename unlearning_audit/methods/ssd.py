@@ -5,6 +5,7 @@ from pydantic import Field
 
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.plugins.settings import Settings
 
 #: What may be tuned, and within which values.
@@ -38,8 +39,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     total = importance(everything.sample(len(everything), bank.seeds, "ssd/all"))
     lost = importance(forget.sample(len(forget), bank.seeds, "ssd/forget"))
 
-    def dampened(name: str, value: torch.Tensor) -> torch.Tensor:
-        factor = (options.lam * total[name] / lost[name]).clamp(max=1)  # NaN only where nothing is lost
-        return torch.where(lost[name] > options.a * total[name], value * factor, value)
-
-    bank.edit(dampened)
+    dampen(bank, total, lost, options.a, options.lam)

@@ -1,0 +1,154 @@
+"""Methods that go by where decision boundaries lie: boundary shrink, boundary expand, UNSIR."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods import boundary_expand, boundary_shrink, unsir
+
+from bank_cases import SEEDS, conv, fresh, largest_gap, mean_loss, mlp, rows, same, trained, unlearned
+
+torch.set_num_threads(1)
+
+
+def three_classes() -> Bank:
+    """Logits (x, 0, −x) + (0, .1, 0) of one number x: class 0 right of .1, class 1 between, class 2 left of −.1."""
+    model = nn.Sequential(nn.Linear(1, 3))
+    model.head = "0"
+    x, y = np.array([[0.5], [-0.5], [0.02]], np.float64), np.array([0, 2, 1])
+    bank = Bank.create(lambda: model, x, y, [1, 2], dtype=torch.float64)
+    bank.parameters["0.weight"][:] = torch.tensor([[1.0], [0.0], [-1.0]])
+    bank.parameters["0.bias"][:] = torch.tensor([0.0, 0.1, 0.0])
+    return bank
+
+
+# ---------------------------------------------------------------- boundary shrink
+
+
+def test_the_nearest_class_is_the_one_across_the_boundary():
+    """Each sample steps away from its class; from .02 the gradient leads right, to class 0."""
+    bank = three_classes()
+    assert boundary_shrink.nearest_class(bank, 0, np.array([0, 1, 2]), 0.6).tolist() == [1, 1, 0]
+    assert boundary_shrink.nearest_class(bank, 0, np.array([0]), 2.0).tolist() == [2]  # too far a step passes class 1
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_no_sample_is_given_its_own_label(build):
+    bank = trained(build)
+    forget, _ = rows(bank.seeds)
+    for bound in (0.0, 0.1):
+        nearest = boundary_shrink.nearest_class(bank, 0, forget.index[0], bound)
+        assert (nearest != bank.labels_of(0, forget.index[0])).all()
+
+
+def test_a_step_of_shrinking_is_training_with_the_nearest_class():
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    forget, _ = rows(bank.seeds)
+    after = unlearned(bank, "boundary_shrink", lr=0.1, momentum=0.0, epochs=1, batch_size=100)
+    by_hand = bank.copy()
+    by_hand.labels = bank.labels.repeat(2, 1)
+    for model, index in enumerate(forget.index):
+        nearest = boundary_shrink.nearest_class(bank, model, index, 0.1)
+        by_hand.labels[model, torch.from_numpy(index)] = nearest
+    slope = by_hand.gradient(forget)
+    by_hand.edit(lambda name, value: value - 0.1 * slope[name])
+    assert largest_gap(after, by_hand) < 1e-12
+
+
+def test_tokens_are_refused_by_methods_that_move_samples():
+    bank = fresh(seeds=SEEDS[:2])
+    bank.x = bank.x.to(torch.int32)
+    for name in ("boundary_shrink", "unsir"):
+        with pytest.raises(ValueError, match=f"{name} moves samples along a gradient, and these are tokens"):
+            unlearned(bank, name)
+
+
+# ---------------------------------------------------------------- boundary expand
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_nothing_is_lost_where_the_class_is_added_and_removed(build):
+    bank = trained(build)
+    assert same(unlearned(bank, "boundary_expand", epochs=0), bank)
+    wide = boundary_expand.expanded(bank)
+    assert np.abs(wide.logits()[..., :-1] - bank.logits()).max() < 1e-5
+    assert len({float(wide.parameters[bank.head[0]][m, -1, 0]) for m in range(len(bank))}) == len(bank)
+
+
+def test_a_step_of_expanding_is_training_with_the_class_that_does_not_exist():
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    forget, _ = rows(bank.seeds)
+    after = unlearned(bank, "boundary_expand", lr=0.1, momentum=0.0, epochs=1, batch_size=100)
+    wide = boundary_expand.expanded(bank)
+    for model, index in enumerate(forget.index):
+        x = bank.x[index]
+        leaves = {name: value[model].clone().requires_grad_() for name, value in wide.parameters.items()}
+        logits = torch.func.functional_call(wide.model, leaves, (x.double(),))
+        functional.cross_entropy(logits, torch.full((len(x),), 4)).backward()
+        for name, leaf in leaves.items():
+            expected = (leaf - 0.1 * leaf.grad).detach()
+            expected = expected[:-1] if name in bank.head else expected
+            assert torch.allclose(after.parameters[name][model], expected, atol=1e-12), name
+
+
+def test_a_head_that_is_not_linear_is_refused():
+    def odd():
+        model = nn.Sequential(nn.Linear(6, 5), nn.Bilinear(5, 5, 4))
+        model.head = "1"
+        return model
+
+    with pytest.raises(ValueError, match="final layer is linear"):
+        boundary_expand._with_another_class(odd, "1")()
+
+
+# ---------------------------------------------------------------- UNSIR
+
+
+def test_noise_is_what_the_model_gets_most_wrong():
+    bank = trained(seeds=SEEDS[:2])
+    labels = torch.tensor([0, 1, 2, 3] * 8)
+    options = unsir.Options(noise_penalty=0.0)
+
+    def loss(noise):
+        logits = torch.func.functional_call(bank.model, bank.state(0)[0], (noise,))
+        return float(functional.cross_entropy(logits, labels))
+
+    at_first = unsir.error_maximising(bank, 0, labels, options.model_copy(update={"noise_steps": 0}))
+    learned = unsir.error_maximising(bank, 0, labels, options)
+    assert loss(learned) > 2 * loss(at_first)
+    small = unsir.error_maximising(bank, 0, labels, options.model_copy(update={"noise_penalty": 100.0}))
+    assert small.norm() < 0.2 * learned.norm()
+
+
+@pytest.mark.parametrize("build", [mlp, conv])
+def test_every_model_reads_noise_of_its_own_with_labels_of_forget(build):
+    bank = trained(build)
+    forget, _ = rows(bank.seeds)
+    noisy, noise = unsir.with_noise(bank, forget, unsir.Options(noise_steps=1))
+    assert noise.index.shape == forget.index.shape
+    assert len(np.unique(noise.index)) == noise.index.size
+    assert noise.index.min() == len(bank.x)
+    assert torch.equal(noisy.x[: len(bank.x)], bank.scaled(bank.x))
+    for model, index in enumerate(forget.index):
+        assert torch.equal(noisy.labels_of(model, noise.index[model]), bank.labels_of(model, index))
+
+
+def test_impairing_trains_on_the_noise_and_repairing_on_retain_alone():
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    _, retain = rows(bank.seeds)
+    rate = {"optimiser": "sgd", "lr": 0.1, "batch_size": 10_000}
+    options = {"noise_steps": 2, "repeats": 3, "impair": rate, "repair": rate}
+    impaired = unlearned(bank, "unsir", **options, repair_epochs=0)
+    forget, _ = rows(bank.seeds)
+    noisy, noise = unsir.with_noise(bank, forget.sample(256, bank.seeds, "unsir/labels"), unsir.Options(**options))
+    slope = noisy.gradient(Rows(np.concatenate([noise.index] * 3 + [retain.index], 1)))
+    by_hand = bank.copy()
+    by_hand.edit(lambda name, value: value - 0.1 * slope[name])
+    assert largest_gap(impaired, by_hand) < 1e-12
+    mend = by_hand.gradient(retain)
+    by_hand.edit(lambda name, value: value - 0.1 * mend[name])
+    assert largest_gap(unlearned(bank, "unsir", **options), by_hand) < 1e-12
+    assert (mean_loss(by_hand, retain) < mean_loss(impaired, retain)).all()

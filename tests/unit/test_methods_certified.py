@@ -1,0 +1,209 @@
+"""Methods with a guarantee: what noise hides, noisy fine-tuning, and the Newton step with its bound."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize, special, stats
+from torch import nn
+from torch.nn import functional
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods import _certified, newton, noisy_finetune
+
+from bank_cases import SEEDS, largest_gap, rows, trained, unlearned
+
+torch.set_num_threads(1)
+
+
+# ---------------------------------------------------------------- what noise hides
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.0, 0.7), (0.5, 1.0), (2.0, 1.5), (60.0, 9.0)])
+def test_delta_is_the_integral_of_what_one_density_has_above_the_other(epsilon, mu):
+    x = np.linspace(-30, 80, 400_001)
+    excess = np.clip(stats.norm.pdf(x, mu) - math.exp(epsilon) * stats.norm.pdf(x), 0, None)
+    assert _certified.delta(epsilon, mu) == pytest.approx(np.trapezoid(excess, x), rel=1e-5, abs=1e-12)
+
+
+def test_at_epsilon_0_the_distance_is_that_in_total_variation():
+    shift = _certified.shift(0.0, 0.1)
+    assert 2 * special.ndtr(shift / 2) - 1 == pytest.approx(0.1, abs=1e-9)
+
+
+def walk(distance, drift, contraction, steps, sigma, rng, runs=200_000):
+    """Where a worst case ends: two starts on a line that every step drives apart as far as it may."""
+    x = np.full(runs, distance / 2)
+    for _ in range(steps):
+        x = contraction * x + drift / 2 + sigma * rng.normal(size=runs)
+    return x
+
+
+@pytest.mark.parametrize("contraction", [1.0, 0.7])
+def test_the_worst_case_reaches_the_limit_and_does_not_pass_it(contraction):
+    """The mirrored start ends mirrored, so that both ends are normal with a distance of twice the mean."""
+    epsilon, limit = 1.0, 0.05
+    sigma = _certified.spread(2.0, 0.2, contraction, 6, epsilon, limit)
+    end = walk(2.0, 0.2, contraction, 6, sigma, np.random.default_rng(0))
+    truth = 2 * end.mean() / end.std()
+    assert truth == pytest.approx(_certified.shift(epsilon, limit), rel=0.01)
+    assert _certified.delta(epsilon, 0.999 * 2 * end.mean() / end.std()) <= 1.02 * limit
+
+
+def test_half_the_noise_would_be_too_little():
+    sigma = _certified.spread(2.0, 0.2, 1.0, 6, 1.0, 0.05) / 2
+    end = walk(2.0, 0.2, 1.0, 6, sigma, np.random.default_rng(0))
+    assert _certified.delta(1.0, 2 * end.mean() / end.std()) > 4 * 0.05
+
+
+def test_less_noise_than_the_published_theorem():
+    """Theorem 1 of Koloskova et al. 2025: σ² = 9·ln(1/δ)/(ε²T)·(C₀ + C₁γT)²."""
+    radius, clip, rate, steps, epsilon, limit = 1.0, 0.5, 0.1, 50, 1.0, 1e-5
+    published = math.sqrt(9 * math.log(1 / limit) / steps) / epsilon * (radius + clip * rate * steps)
+    ours = _certified.spread(2 * radius, 2 * rate * clip, 1.0, steps, epsilon, limit)
+    assert 0.5 * published < ours < published
+
+
+# ---------------------------------------------------------------- noisy fine-tuning
+
+
+def test_no_noise_and_no_limits_are_gradient_descent_on_retain():
+    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    _, retain = rows(bank.seeds)
+    free = {"epsilon": 0, "radius": 1e6, "clip": 1e6, "steps": 2, "batch_size": 1000, "refine_epochs": 0, "lr": 0.1}
+    after, by_hand = unlearned(bank, "noisy_finetune", **free), bank.copy()
+    for _ in range(2):
+        slope = by_hand.gradient(retain)
+        by_hand.edit(lambda name, value, g=slope: value - 0.1 * g[name])
+    assert largest_gap(after, by_hand) < 1e-12
+
+
+def test_weights_and_gradients_are_cut_to_their_lengths():
+    bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
+
+    def lengths(state):
+        return torch.stack([v.flatten(1).square().sum(1) for v in state.values()]).sum(0).sqrt()
+
+    assert torch.allclose(lengths(noisy_finetune.cut(bank.parameters, 0.5)), torch.full((3,), 0.5).double())
+    assert largest_gap_of(noisy_finetune.cut(bank.parameters, 1e6), bank.parameters) == 0
+    still = unlearned(bank, "noisy_finetune", epsilon=0, radius=0.5, clip=1e-9, steps=1, refine_epochs=0)
+    assert torch.allclose(lengths(still.parameters), torch.full((3,), 0.5).double(), atol=1e-8)
+
+
+def largest_gap_of(a, b):
+    return max(float((a[k] - b[k]).abs().max()) for k in a)
+
+
+def test_the_noise_is_that_of_the_certificate():
+    """Gradients cut to next to nothing leave the start and the sum of all noises."""
+    bank = trained(seeds=SEEDS, dtype=torch.float64)
+    options = {"epsilon": 2.0, "delta": 1e-3, "radius": 0.5, "clip": 1e-9, "steps": 4, "refine_epochs": 0, "lr": 1.0}
+    start = unlearned(bank, "noisy_finetune", **{**options, "epsilon": 0.0, "lr": 0.0})
+    end = unlearned(bank, "noisy_finetune", **options)
+    sum_ = torch.cat([(v - start.parameters[k]).flatten() for k, v in end.parameters.items()])
+    sigma = _certified.spread(1.0, 2e-9, 1.0, 4, 2.0, 1e-3)
+    assert float(sum_.std()) == pytest.approx(2 * sigma, rel=0.08)  # 1,352 draws
+
+
+def test_a_decay_beyond_zero_is_refused():
+    with pytest.raises(ValueError, match="lr times weight_decay must be at most 1"):
+        unlearned(trained(seeds=SEEDS[:2]), "noisy_finetune", lr=0.5, weight_decay=3.0)
+
+
+# ---------------------------------------------------------------- Newton
+
+
+def linear():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(6, 4))
+    model.head = "1"
+    return model
+
+
+def optimum(bank: Bank, which: Rows, l2: float) -> torch.Tensor:
+    """Each model's weights and bias that minimise mean CE + l2/2·‖w‖² over its rows, by L-BFGS: [models, 4, 7]."""
+    best = []
+    for index in which.index:
+        x = torch.cat([bank.x[index].double(), torch.ones(len(index), 1).double()], 1)
+        y = bank.labels[index]
+
+        def loss(values, x=x, y=y):
+            w = torch.tensor(values.reshape(4, 7), requires_grad=True)
+            value = functional.cross_entropy(x @ w.T, y) + l2 / 2 * w.square().sum()
+            value.backward()
+            return value.item(), w.grad.numpy().ravel()
+
+        search = optimize.minimize(loss, np.zeros(28), jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-10})
+        best.append(torch.from_numpy(search.x).reshape(4, 7))
+    return torch.stack(best)
+
+
+def at(bank: Bank, w: torch.Tensor) -> Bank:
+    bank = bank.copy()
+    bank.parameters["1.weight"], bank.parameters["1.bias"] = w[..., :-1].clone(), w[..., -1].clone()
+    return bank
+
+
+def of(bank: Bank) -> torch.Tensor:
+    return torch.cat([bank.parameters["1.weight"], bank.parameters["1.bias"][..., None]], -1)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Linear models at the optimum of all rows, and the optimum of retain; l2 .01."""
+    bank = trained(linear, SEEDS[:2], dtype=torch.float64)
+    forget, retain = rows(bank.seeds)
+    return at(bank, optimum(bank, retain + forget, 0.01)), optimum(bank, retain, 0.01)
+
+
+def test_a_newton_step_comes_far_nearer_to_retraining(fitted):
+    bank, goal = fitted
+    before = (of(bank) - goal).flatten(1).norm(dim=1)
+    one = (of(unlearned(bank, "newton", l2=0.01)) - goal).flatten(1).norm(dim=1)
+    five = (of(unlearned(bank, "newton", l2=0.01, steps=5)) - goal).flatten(1).norm(dim=1)
+    assert (one < before / 3).all()
+    assert (five < 1e-5 * before).all()
+
+
+def test_retraining_lies_within_the_bound(fitted, caplog):
+    bank, goal = fitted
+    with caplog.at_level(logging.INFO):
+        after = unlearned(bank, "newton", l2=0.01)
+    bounds = [float(record.getMessage().rsplit(" ", 1)[1]) for record in caplog.records if "lies within" in record.msg]
+    distances = (of(after) - goal).flatten(1).norm(dim=1)
+    assert len(bounds) == 2
+    assert all(d <= b < 100 * d for d, b in zip(distances.tolist(), bounds, strict=True))
+
+
+def test_slope_and_curvature_are_those_of_the_loss(fitted):
+    bank, _ = fitted
+    _, retain = rows(bank.seeds)
+    index = torch.from_numpy(retain.index[0])
+    inputs, y = newton.features(bank, 0, index), bank.labels_of(0, index)
+
+    def loss(w):
+        return functional.cross_entropy(inputs @ w.T, y) + 0.005 * w.square().sum()
+
+    w = of(bank)[0] + 0.1
+    slope = torch.autograd.functional.jacobian(loss, w)
+    curvature = torch.autograd.functional.hessian(loss, w).reshape(28, 28)
+    assert torch.allclose(newton.slope(w, inputs, y, 0.01), slope, atol=1e-12)
+    assert torch.allclose(newton.hessian(w, inputs, 0.01), curvature, atol=1e-12)
+
+
+def test_noise_hides_the_bound(fitted, caplog):
+    bank, _ = fitted
+    still = unlearned(bank, "newton", l2=0.01)
+    with caplog.at_level(logging.INFO):
+        noisy = unlearned(bank, "newton", l2=0.01, epsilon=1.0, delta=1e-5)
+    bounds = [float(record.getMessage().rsplit(" ", 1)[1]) for record in caplog.records if "lies within" in record.msg]
+    spreads = (of(noisy) - of(still)).flatten(1).square().mean(1).sqrt()
+    expected = torch.tensor(bounds) / _certified.shift(1.0, 1e-5)
+    assert torch.allclose(spreads.float(), expected, rtol=0.4)  # 28 draws each
+
+
+def test_only_the_last_layer_moves():
+    bank = trained(seeds=SEEDS[:2])
+    after = unlearned(bank, "newton")
+    assert [k for k, v in after.parameters.items() if not torch.equal(v, bank.parameters[k])] == bank.head

@@ -1,0 +1,30 @@
+"""Breast cancer: 569 biopsies, 30 measurements of cell nuclei each; ships with scikit-learn (Street et al. 1993).
+
+No download; no test part either: give ``test_size`` to split one off.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.data import Source
+from unlearning_audit.plugins.settings import Settings
+
+#: Nothing is downloaded.
+AT_HAND = True
+
+
+class Options(Settings):
+    """Nothing may be chosen."""
+
+
+def load(options: Options, root: Path) -> Source:
+    """``x`` float32 [569, 30], each measurement standardised over all samples; ``y``: 0 malignant, 1 benign. ``root``
+    is not used."""
+    # Not by scikit-learn's own reader, whose import takes longer than most jobs.
+    file = Path(find_spec("sklearn").submodule_search_locations[0], "datasets", "data", "breast_cancer.csv")
+    table = np.loadtxt(file, delimiter=",", skiprows=1)
+    values, y = table[:, :-1], table[:, -1].astype(np.int64)
+    x = ((values - values.mean(0)) / values.std(0)).astype(np.float32)
+    return Source(x, y, np.zeros(len(y), dtype=np.uint8), classes=2)

@@ -1,0 +1,77 @@
+"""Boundary expand: give forget samples a class that does not exist, and remove it again (Chen et al. 2023)."""
+
+from collections.abc import Callable
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import Serial, Stacked
+from unlearning_audit.bank.losses import cross_entropy
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.plugins.settings import Passes, Rate
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-05, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 15},
+}
+
+
+class Options(Optimiser):
+    """The last layer gets one class more, drawn by each model's seed as a new layer is; forget is trained with it as
+    the label; then it is taken away. Retain is not read.
+
+    Chen et al.: SGD 1e-5, momentum .9, 10 epochs, batches of 64, a class of images to be forgotten; small networks need
+    larger rates.
+    """
+
+    lr: Rate = 1e-5
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 10
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy with the class that does not exist. Raises ValueError for a model whose final layer is
+    shared with its tokens, or is not linear."""
+    wide = expanded(bank)
+
+    def elsewhere(batch: Batch) -> Tensor:
+        return cross_entropy(batch.logits, torch.full_like(batch.labels, batch.logits.shape[-1] - 1))
+
+    wide.fit(Stream(forget, loss=elsewhere), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    narrow = set(bank.head)
+    bank.parameters = {
+        name: value[:, :-1].clone() if name in narrow else value for name, value in wide.parameters.items()
+    }
+    bank.buffers = wide.buffers
+
+
+def expanded(bank: Bank) -> Bank:
+    """A copy of the models whose last layer has one class more."""
+    narrow = bank.head
+    wide = bank.copy()
+    wide.build = _with_another_class(bank.build, bank.model.head)
+    wide.model = wide.build().to(bank.device, bank.dtype)
+    engine = bank.engine
+    wide.engine = Stacked(wide.model, engine.width) if isinstance(engine, Stacked) else Serial(wide.model)
+    fresh = Bank.create(wide.build, bank.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(), bank.seeds,
+                        dtype=bank.dtype)  # fmt: skip
+    for name in narrow:
+        new = fresh.parameters[name][:, -1:].to(bank.device)
+        wide.parameters[name] = torch.cat([bank.parameters[name], new], 1)
+    return wide
+
+
+def _with_another_class(build: Callable[[], nn.Module], head: str) -> Callable[[], nn.Module]:
+    def wider() -> nn.Module:
+        model = build()
+        layer = model.get_submodule(head)
+        if not isinstance(layer, nn.Linear):
+            raise ValueError("boundary_expand needs a model whose final layer is linear; leave it out here")
+        model.set_submodule(head, nn.Linear(layer.in_features, layer.out_features + 1, bias=layer.bias is not None))
+        return model
+
+    return wider

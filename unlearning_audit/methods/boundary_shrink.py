@@ -1,0 +1,59 @@
+"""Boundary shrink: train forget samples with the class on the other side of their boundary (Chen et al. 2023)."""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.bank.losses import cross_entropy
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _inputs
+from unlearning_audit.plugins.settings import Passes, Rate
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-05, "high": 0.1, "log": True},
+    "epochs": {"low": 1, "high": 15},
+    "bound": [0.01, 0.03, 0.1, 0.3],
+}
+
+
+class Options(Optimiser):
+    """Each sample x of forget moves to x + ``bound``·sign(∂CE/∂x), images no further than [0, 1]; the class that the
+    original model gives most to there, its own left out, is its label in training. Retain is not read.
+
+    Chen et al.: bound .1, SGD 1e-5, momentum .9, 10 epochs, batches of 64, a class of images to be forgotten; small
+    networks need larger rates.
+    """
+
+    lr: Rate = 1e-5
+    momentum: float = Field(0.9, ge=0, lt=1)
+    epochs: Passes = 10
+    bound: float = Field(0.1, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise cross-entropy with the nearest other class. Raises ValueError for samples that are tokens."""
+    _inputs.real(bank, "boundary_shrink")
+    nearest = torch.zeros(len(bank), len(bank.x), dtype=torch.int64, device=bank.device)
+    for model, index in enumerate(forget.index):
+        nearest[model, torch.from_numpy(index).to(bank.device)] = nearest_class(bank, model, index, options.bound)
+
+    def across(batch: Batch) -> Tensor:
+        return cross_entropy(batch.logits, nearest[batch.at, batch.rows])
+
+    bank.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")
+
+
+def nearest_class(bank: Bank, model: int, index, bound: float) -> Tensor:
+    """The class across the nearest boundary of the samples ``index`` int64 [rows], int64 [rows]."""
+    at = torch.from_numpy(index).to(bank.device)
+    weights, x, labels = bank.state(model), bank.scaled(bank.x[at]), bank.labels_of(model, at)
+    moved = x + bound * _inputs.gradient(bank, weights, x, labels).sign()
+    if x.ndim == 4:
+        moved = moved.clamp(0, 1)
+    with torch.no_grad():
+        logits = forward_one(bank.model, *weights, moved)
+    return logits.scatter(1, labels[:, None], -torch.inf).argmax(1)

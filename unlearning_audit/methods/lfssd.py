@@ -1,0 +1,53 @@
+"""LFSSD: SSD by how much weights move the answers, without labels or a loss (Foster et al. 2024b)."""
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import State, forward_one
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods._dampening import dampen
+from unlearning_audit.plugins.settings import Settings
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "a": {"low": 0.5, "high": 50, "log": True},
+    "lam": {"low": 0.1, "high": 5, "log": True},
+}
+
+
+class Options(Settings):
+    """As `ssd`, with the importance of a weight the mean of |∂‖f(x)‖²/∂θ|, f the logits, over means of batches of
+    ``batch_size`` as in the published code; 1: per sample."""
+
+    a: float = Field(10.0, ge=0)
+    lam: float = Field(1.0, ge=0)
+    batch_size: int = Field(64, ge=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Scale the weights that forget needs much more than all data do; no training step."""
+    everything = retain + forget
+    total = importance(bank, everything.sample(len(everything), bank.seeds, "ssd/all"), options.batch_size)
+    lost = importance(bank, forget.sample(len(forget), bank.seeds, "ssd/forget"), options.batch_size)
+    dampen(bank, total, lost, options.a, options.lam)
+
+
+def importance(bank: Bank, rows: Rows, batch_size: int) -> State:
+    """How much each weight moves the squared length of the logits, name → [models, …]."""
+    bank.model.eval()
+    moved: dict[str, list[Tensor]] = {name: [] for name in bank.parameters}
+    for model, index in enumerate(rows.index):
+        parameters, buffers = bank.state(model)
+        leaves = {name: value.requires_grad_() for name, value in parameters.items()}
+        total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+        parts = bank.scaled(bank.x[torch.from_numpy(index).to(bank.device)]).split(batch_size)
+        for part in parts:
+            length = forward_one(bank.model, leaves, buffers, part).square().sum(-1).mean()
+            gradients = torch.autograd.grad(length, list(leaves.values()), allow_unused=True, materialize_grads=True)
+            for name, g in zip(leaves, gradients, strict=True):
+                total[name] += g.abs()
+        for name, value in total.items():
+            moved[name].append(value / len(parts))
+    return {name: torch.stack(values) for name, values in moved.items()}

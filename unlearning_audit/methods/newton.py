@@ -1,0 +1,112 @@
+"""Newton: one exact Newton step of the last layer on retain, and how far retraining may be (Guo et al. 2020)."""
+
+import logging
+import math
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.engine import forward_one
+from unlearning_audit.bank.streams import Rows
+from unlearning_audit.methods import _certified
+from unlearning_audit.plugins.settings import Settings
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "l2": {"low": 1e-05, "high": 0.1, "log": True},
+    "steps": {"low": 1, "high": 5},
+}
+
+
+class Options(Settings):
+    """Of the last layer's weights w, what the layers before put out taken as given, the loss on retain is L(w) =
+    mean CE + ``l2``/2·‖w‖², which is convex: w ← w − H⁻¹∇L, ``steps`` times.
+
+    L bends everywhere by at least l2, so that the layer that is retrained to the optimum lies within ‖∇L(w)‖/l2, the
+    bound, which the job's log has for every model. With ``epsilon`` above 0 noise follows that makes the two (ε,
+    ``delta``)-indistinguishable at that distance (Neel et al. 2021). Bound and guarantee are of the last layer: of the
+    whole for a model `linear`, and for others given the layers before, which have learned forget. Guo et al. add the
+    noise to the loss when they train, and bound ∇L beforehand; here it is computed.
+    """
+
+    l2: float = Field(1e-3, gt=0)
+    steps: int = Field(1, ge=1)
+    epsilon: float = Field(0.0, ge=0)
+    delta: float = Field(1e-5, gt=0, lt=1)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Step to where retain alone would have the last layer. Raises ValueError for a model without a final layer of its
+    own, or one that is not linear."""
+    noise = bank.noise("newton") if options.epsilon else None
+    for model in range(len(bank)):
+        index = torch.from_numpy(retain.index[model]).to(bank.device)
+        inputs, labels = features(bank, model, index), bank.labels_of(model, index)
+        w = read(bank, model, inputs.dtype)
+        for _ in range(options.steps):
+            w = w - torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())\
+                .reshape(w.shape)  # fmt: skip
+        bound = float(slope(w, inputs, labels, options.l2).norm()) / options.l2
+        logging.info("model %d: the retrained last layer lies within %.6g", model, bound)
+        write(bank, model, w)
+        if noise is not None:
+            sigma = bound / _certified.shift(options.epsilon, options.delta)
+            for name in bank.head:
+                bank.parameters[name][model] += sigma * noise[name][model]
+
+
+def features(bank: Bank, model: int, index: Tensor) -> Tensor:
+    """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
+    names = bank.head
+    layer = bank.model.get_submodule(bank.model.head)
+    if not isinstance(layer, torch.nn.Linear):
+        raise ValueError("newton needs a model whose final layer is linear; leave it out here")
+    seen: list[Tensor] = []
+    handle = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    bank.model.eval()
+    try:
+        with torch.no_grad():
+            for part in index.split(256):
+                forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
+    finally:
+        handle.remove()
+    inputs = torch.cat(seen).double()
+    return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1) if len(names) == 2 else inputs
+
+
+def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
+    """∇L [classes, width]."""
+    wrong = functional.softmax(inputs @ w.T, -1)
+    wrong[torch.arange(len(labels), device=labels.device), labels] -= 1
+    return wrong.T @ inputs / len(inputs) + l2 * w
+
+
+def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
+    """∇²L [classes·width, classes·width]: mean of (diag p − ppᵀ) ⊗ hhᵀ, and l2 on the diagonal."""
+    p = functional.softmax(inputs @ w.T, -1)
+    size, width = w.shape
+    blocks = inputs.new_zeros(size, width, size, width)
+    for i in range(size):
+        for j in range(i, size):
+            weight = p[:, i] * (float(i == j) - p[:, j])
+            blocks[i, :, j] = blocks[j, :, i] = (inputs * weight[:, None]).T @ inputs / len(inputs)
+    return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)
+
+
+def read(bank: Bank, model: int, dtype: torch.dtype) -> Tensor:
+    """The last layer's weights and bias side by side, [classes, width]."""
+    parts = [bank.parameters[name][model] for name in bank.head]
+    return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(dtype)
+
+
+def write(bank: Bank, model: int, w: Tensor) -> None:
+    """Put them back."""
+    at = 0
+    for name in bank.head:
+        value = bank.parameters[name][model]
+        columns = math.prod(value.shape[1:])
+        value.copy_(w[:, at : at + columns].reshape(value.shape))
+        at += columns

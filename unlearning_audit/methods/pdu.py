@@ -1,0 +1,64 @@
+"""PDU: flatten the answers on forget while a multiplier holds the loss on retain (Entesari et al. 2025)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.methods import _tokens
+from unlearning_audit.plugins.settings import Passes, Rate
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "retain_limit": [0.01, 0.1, 0.3, 1.0],
+    "dual_step": [0.1, 1.0, 5.0],
+}
+
+
+class Options(Optimiser):
+    """Loss: ``gamma``·(max z − mean z)² on forget, z the logits of a token, mean over the scored ones, + λ·(NLL −
+    ``retain_limit``) on retain. After each step of the weights λ, at first ``alpha``, moves by ``dual_step``·(NLL −
+    retain_limit) of the step's batch, and never below 0: ascent of the dual of min forget subject to NLL ≤ limit. One
+    label is one token. Optimiser and epochs as OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of
+    32, 10 epochs.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 10
+    gamma: float = Field(1.0, ge=0)
+    alpha: float = Field(1.0, ge=0)
+    retain_limit: float = Field(0.3, ge=0)
+    dual_step: float = Field(1.0, ge=0)
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Descend in the weights, ascend in the multipliers; an epoch is one pass over forget."""
+    multipliers = torch.full((len(bank),), options.alpha, dtype=bank.dtype, device=bank.device)
+
+    def flat(batch: Batch) -> Tensor:
+        z = batch.logits
+        return _tokens.averaged((z.amax(-1) - z.mean(-1)).square(), batch)
+
+    def held(batch: Batch) -> Tensor:
+        above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
+        at = batch.at.squeeze(1)
+        price = multipliers[at]
+        with torch.no_grad():  # in place, so that a replayed step moves them too
+            multipliers.index_copy_(0, at, (price + options.dual_step * above.mean(-1)).clamp(min=0))
+        return price[:, None] * above
+
+    reading = _tokens.reading(bank)
+    step = (
+        Stream(forget, loss=flat, weight=options.gamma, reading=reading),
+        Stream(retain, loss=held, reading=reading),
+    )
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

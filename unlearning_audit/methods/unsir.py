@@ -1,0 +1,100 @@
+"""UNSIR: impair with noise that the model gets most wrong, then repair on retain (Tarun et al. 2023)."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Rows, Stream
+from unlearning_audit.methods import _inputs
+from unlearning_audit.plugins.settings import Passes, Rate, Settings
+from unlearning_audit.randomness.keyed import seed_of
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "retain_share": [0.1, 0.3, 1.0],
+    "repeats": {"low": 1, "high": 40, "log": True},
+    "repair_epochs": {"low": 0, "high": 5},
+}
+
+
+class Impair(Optimiser):
+    """The optimiser of the impair step, as published."""
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    lr: Rate = 0.02
+    batch_size: int = Field(256, ge=1)
+
+
+class Repair(Optimiser):
+    """The optimiser of the repair step, as published."""
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    lr: Rate = 0.01
+    batch_size: int = Field(256, ge=1)
+
+
+class Options(Settings):
+    """Noise, at most ``noises`` samples with labels of forget samples, learns in ``noise_steps`` of Adam ``noise_lr``
+    to maximise CE − ``noise_penalty``·‖noise‖². Then ``impair_epochs`` of training on the noise, ``repeats`` times
+    each, and on a ``retain_share`` of retain; then ``repair_epochs`` of training on that share alone.
+
+    Tarun et al.: 256 samples, 40 steps of .1, penalty .1, 20 repeats, one epoch of each, for a class of images to be
+    forgotten.
+    """
+
+    noises: int = Field(256, ge=1)
+    noise_steps: Passes = 40
+    noise_lr: Rate = 0.1
+    noise_penalty: float = Field(0.1, ge=0)
+    retain_share: float = Field(1.0, gt=0, le=1)
+    repeats: int = Field(20, ge=1)
+    impair_epochs: Passes = 1
+    repair_epochs: Passes = 1
+    impair: Impair = Impair()
+    repair: Repair = Repair()
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Impair, then repair. Raises ValueError for samples that are tokens."""
+    _inputs.real(bank, "unsir")
+    named = forget.sample(options.noises, bank.seeds, "unsir/labels")
+    noisy, noise = with_noise(bank, named, options)
+    part = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "unsir/retain")
+    mixed = Rows(np.concatenate([noise.index] * options.repeats + [part.index], 1))
+    noisy.fit(Stream(mixed), optimiser=options.impair, epochs=options.impair_epochs, purpose="unlearn/impair")
+    bank.parameters, bank.buffers = noisy.parameters, noisy.buffers
+    bank.fit(Stream(part), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
+
+
+def with_noise(bank: Bank, named: Rows, options: Options) -> tuple[Bank, Rows]:
+    """A copy of the models whose data have noise of each model's own beside the samples, labelled as the rows
+    ``named``; and the rows of it."""
+    noisy, count = bank.copy(), len(named)
+    drawn, labels = [], []
+    for model, index in enumerate(named.index):
+        labels.append(bank.labels_of(model, index))
+        drawn.append(error_maximising(bank, model, labels[-1], options))
+    samples = bank.scaled(bank.x)
+    noisy.x = torch.cat([samples, *drawn])
+    new = torch.cat(labels)
+    noisy.labels = torch.cat([bank.labels, new if bank.labels.ndim == 1 else new.expand(len(bank), -1)], -1)
+    first = len(samples) + count * np.arange(len(bank))
+    return noisy, Rows(first[:, None] + np.arange(count))
+
+
+def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -> Tensor:
+    """Noise that the model gets as wrong as it can, [labels, …] like samples as models read them."""
+    draws = torch.Generator().manual_seed(seed_of(bank.seeds[model], "unsir/noise"))
+    shape = (len(labels), *bank.x.shape[1:])
+    noise = torch.randn(shape, generator=draws, dtype=bank.dtype).to(bank.device)
+    adam = Optimiser(optimiser="adam", lr=options.noise_lr).build([noise])
+    weights = bank.state(model)
+    for _ in range(options.noise_steps):
+        noise.grad = 2 * options.noise_penalty * noise - _inputs.gradient(bank, weights, noise, labels)
+        adam.step()
+    return noise
