@@ -4,7 +4,6 @@ from pathlib import Path
 
 from job import script
 
-from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.data import duplicates, pairs_across, prepare, read_source
 from unlearning_audit.plugins.isolation import apart
 
@@ -13,11 +12,7 @@ def make(data: str, settings: dict, place: dict) -> dict:
     """Load, prepare and write."""
     samples = read_source(settings, place, Path.cwd())
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])
-    Data(
-        prepared.x, prepared.y, prepared.part, prepared.y_clean, prepared.index, prepared.classes,
-        prepared.public, prepared.compressed, prepared.tokenizer, prepared.parent, prepared.view,
-        prepared.group, prepared.subject,
-    ).write(data)  # fmt: skip
+    prepared.write(data)
     groups = duplicates(prepared.x)
     return {
         "samples": len(prepared.y),

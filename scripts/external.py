@@ -7,6 +7,7 @@ from job import script
 
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.external import nothing, read
+from unlearning_audit.artifacts.files import write_failure
 from unlearning_audit.plugins import source
 
 
@@ -39,7 +40,7 @@ def external(data: str, membership: str, logits: str, settings: dict, place: dic
         samples, members = nothing()
         samples.write(data)
         members.write(membership)
-        Logits.write_failure(logits, "method", str(error))
+        write_failure(logits, "method", str(error))
         return {"failed": str(error)}
     samples.write(data)
     members.write(membership)

@@ -26,4 +26,4 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
         Generations(answers[..., :longest], rows).write(generations)
         return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}
 
-    return answered(ask, place, lambda _, why: Generations.write_failure(generations, why))
+    return answered(ask, place, generations)

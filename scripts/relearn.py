@@ -32,4 +32,4 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
         Relearned(steps, phi, right, taught[:, rows], rows).write(relearned)
         return {"models": len(member.seed), "taught": len(half), "device": bank.device}
 
-    return answered(ask, place, lambda _, why: Relearned.write_failure(relearned, why))
+    return answered(ask, place, relearned)

@@ -194,7 +194,7 @@ def test_an_unknown_ideal_stays_unknown_and_no_numbers_are_no_numbers(tmp_path):
         ("value", np.array([[np.nan] * 12] * 2), "NaN"),
         ("influence", np.zeros((2, 12, 3), np.float32), "has shape"),
         ("unit", np.zeros(5, np.int64), "has shape"),
-        ("near", np.array(0), "must be 1 or -1"),
+        ("near", np.array(0), "must be one of 1, -1"),
         ("scale", np.array("other"), "must be one of difference, ratio, log"),
         ("names", None, "is missing"),
     ],

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel
 from unlearning_audit.artifacts.arrays import ArtifactError
-from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.files import FailedError, write_failure
 from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.data import _tokens
@@ -102,6 +102,6 @@ def test_files_are_written_read_and_refused(tmp_path):
     Generations(tokens, np.array([[2, 2]])).write(tmp_path / "b.npz")
     with pytest.raises(ArtifactError, match="names a sample twice"):
         Generations.read(tmp_path / "b.npz")
-    Generations.write_failure(tmp_path / "c.npz", "no models")
+    write_failure(tmp_path / "c.npz", "method", "no models")
     with pytest.raises(FailedError, match="no models"):
         Generations.read(tmp_path / "c.npz")

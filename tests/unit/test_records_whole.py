@@ -162,7 +162,7 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     assert one.false == pytest.approx(0.3)
     assert [found["sample"] for found in one.records] == [1, 0]
     path.write_text(path.read_text().replace("0.01", "much"))
-    with pytest.raises(ArtifactError, match="record 3, column 'score': '-much'"):
+    with pytest.raises(ArtifactError, match="line 3, column 'score': '-much'"):
         lists.exposed(path)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import ArtifactError, Logits, Membership
-from unlearning_audit.artifacts.files import FailedError
+from unlearning_audit.artifacts.files import FailedError, write_failure
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.bank import relearning
 from unlearning_audit.bank.bank import Bank
@@ -146,7 +146,7 @@ def test_files_are_read_as_they_were_written_or_refused(tmp_path, member):
     Relearned(STEPS[::-1], kept.phi, kept.right, kept.taught, kept.index).write(path)
     with pytest.raises(ArtifactError, match="field 'steps' must rise from 0"):
         Relearned.read(path)
-    Relearned.write_failure(path, "it diverged")
+    write_failure(path, "method", "it diverged")
     with pytest.raises(FailedError, match="it diverged"):
         Relearned.read(path)
 

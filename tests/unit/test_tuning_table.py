@@ -75,5 +75,5 @@ def test_trials_come_back_as_they_were_written(tmp_path):
     assert trials.read(tmp_path / "trials.csv")[0] == rows[0]
     assert math.isnan(trials.read(tmp_path / "trials.csv")[1]["distance"])
     (tmp_path / "trials.csv").write_text("trial,pairs\n1,2\n")
-    with pytest.raises(ArtifactError, match="columns must be"):
+    with pytest.raises(ArtifactError, match="the columns are not stage, trial"):
         trials.read(tmp_path / "trials.csv")

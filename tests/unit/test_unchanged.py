@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.artifacts.arrays import ArtifactError, Logits
+from unlearning_audit.artifacts.files import write_failure
 from unlearning_audit.artifacts.logits import content
 
 import metrics
@@ -24,7 +25,7 @@ def files(tmp_path):
     found = {name: logits(tmp_path, name, values) for name, values in made.items()}
     for name in ("failed", "failed too"):
         found[name] = str(tmp_path / name / "logits.npz")
-        Logits.write_failure(found[name], "method", "it raised")
+        write_failure(found[name], "method", "it raised")
     return found
 
 

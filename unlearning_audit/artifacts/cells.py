@@ -1,10 +1,16 @@
-"""Cells of csv that no spreadsheet takes for formulas, whatever text they hold."""
+"""Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from unlearning_audit.artifacts.files import ArtifactError, checked
 
 #: What formulas of spreadsheets begin with, and such text itself.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
+
+#: Bytes of a cell: a picture as text is longer than what Python allows by itself.
+LONGEST = 1 << 27
 
 
 def inert(text: str) -> str:
@@ -31,3 +37,30 @@ def read(lines: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:
          for name, cell in row.items()}
         for row in reader
     ]  # fmt: skip
+
+
+def table(
+    path: str | Path, columns: tuple[str, ...], *, text: Collection[str], whole: Collection[str] = ()
+) -> list[dict]:
+    """The rows of csv with these columns: ``text`` as it is, ``whole`` numbers, others as floats, NaN where a cell is
+    empty. Raises ArtifactError that names the file, the line and the column."""
+
+    def load() -> tuple[list[str], list[dict]]:
+        csv.field_size_limit(LONGEST)
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return read(file)
+
+    header, rows = checked(path, load)
+    if tuple(header) != columns:
+        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
+    for line, row in enumerate(rows, start=2):
+        for name in columns:
+            if row[name] is None:
+                raise ArtifactError(f"{path}: line {line} lacks column {name!r}; delete the file and run again")
+            try:
+                if name not in text:
+                    row[name] = int(row[name]) if name in whole else float(row[name] or "nan")
+            except ValueError:
+                problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
+                raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
+    return rows

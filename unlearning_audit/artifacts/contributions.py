@@ -89,28 +89,28 @@ def single(
     )  # fmt: skip
 
 
+#: Fields of a `Standard` that files hold by their names, and the kind of each.
+_KINDS = {"near": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
+          "chance": "U", "coarse": "b"}  # fmt: skip
+
+
 def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
     """Write ``contributions.npz`` atomically: metric → contribution. Influences are kept as float32."""
     arrays = {"metrics": np.array(list(contributions), "U")}
-    for name, contribution in contributions.items():
-        standard = contribution.standard
-        ideal = np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64)
+    for name, part in contributions.items():
+        standard = part.standard
         columns = {
-            "names": np.array(contribution.names, "U"), "value": contribution.value.astype(np.float64),
-            "influence": contribution.influence.astype(np.float32),
-            "imagined": contribution.imagined.astype(np.float64), "unit": contribution.unit.astype(np.int64),
-            "split": contribution.split.astype(np.int64), "index": contribution.index.astype(np.int64),
-            "ideal": ideal, "near": np.array(standard.near), "margin": np.array(standard.margin),
-            "scale": np.array(standard.scale),
-            "deciding": np.array(standard.deciding), "far": np.array(standard.far), "units": np.array(standard.units),
-            "narrows": np.array(standard.narrows), "chance": np.array(standard.chance),
-            "coarse": np.array(standard.coarse),
-            "p": np.zeros(0) if contribution.p is None else contribution.p.astype(np.float64),
+            "names": np.array(part.names, "U"), "value": part.value.astype(np.float64),
+            "influence": part.influence.astype(np.float32), "imagined": part.imagined.astype(np.float64),
+            **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
+            "ideal": np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64),
+            **{field: np.array(getattr(standard, field)) for field in _KINDS},
+            "p": np.zeros(0) if part.p is None else part.p.astype(np.float64),
             "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
     # Most of it are zeros, and few values: a tenth of its size when it is compressed.
-    with replacing(path) as part, part.open("wb") as file:
+    with replacing(path) as part_file, part_file.open("wb") as file:
         np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
 
 
@@ -128,29 +128,23 @@ def _contribution(check: Check, name: str) -> Contribution:
     influence = check.field(f"{name}.influence", "f", (*shape, len(index)))
     imagined = check.field(f"{name}.imagined", "f", (*shape, None))
     unit, split = (check.field(f"{name}.{field}", "i", shape[1:]) for field in ("unit", "split"))
-    ideal = check.field(f"{name}.ideal", "f", (None,))
-    near = int(check.field(f"{name}.near", "i", ()))
-    texts = ("margin", "scale", "units", "chance")
-    margin, scale, units, chance = (str(check.field(f"{name}.{field}", "U", ())) for field in texts)
-    truths = ("deciding", "far", "narrows", "coarse")
-    deciding, far, narrows, coarse = (bool(check.field(f"{name}.{truth}", "b", ())) for truth in truths)
     if not len(names) or not shape[1]:
         check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
-    if near not in (-1, 1):
-        check.fail(f"{name}.near", f"is {near}, but must be 1 or -1")
-    if scale not in SCALES:
-        check.fail(f"{name}.scale", f"is {scale!r}, but must be one of {', '.join(SCALES)}")
-    if chance not in CHANCES:
-        check.fail(f"{name}.chance", f"is {chance!r}, but must be one of {', '.join(CHANCES)}")
-    ideal_value = float(ideal[0]) if len(ideal) else np.nan
-    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
-    standard = Standard(
-        ideal_value, near, margin, scale, deciding, far, units, narrows, chance, *map(float, ends), coarse
-    )
     p = check.field(f"{name}.p", "f", (None,))
     if len(p) and (p.shape != (len(names),) or not ((p >= 0) & (p <= 1)).all()):
         check.fail(f"{name}.p", f"must be a p-value for each of {len(names)} numbers, or empty")
     return Contribution(
-        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index, standard,
-        p if len(p) else None,
+        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
+        _standard(check, name), p if len(p) else None,
     )  # fmt: skip
+
+
+def _standard(check: Check, name: str) -> Standard:
+    terms = {field: check.field(f"{name}.{field}", kind, ()).item() for field, kind in _KINDS.items()}
+    for field, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+        if terms[field] not in allowed:
+            check.fail(f"{name}.{field}", f"is {terms[field]!r}, but must be one of {', '.join(map(str, allowed))}")
+    ideal = check.field(f"{name}.ideal", "f", (None,))
+    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
+    lowest, highest = map(float, ends)
+    return Standard(float(ideal[0]) if len(ideal) else np.nan, lowest=lowest, highest=highest, **terms)

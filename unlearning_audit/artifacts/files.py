@@ -138,8 +138,14 @@ def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
         np.savez(file, node=np.array(node_of(path)), **contiguous)
 
 
+def write_failure(path: str | Path, part: str, why: str) -> None:
+    """Write that there are no models to ask, and why: see `FailedError`, which `read_arrays` raises of such a file."""
+    write_arrays(path, part=np.array(part), why=np.array(why))
+
+
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """All arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file."""
+    """All arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file, and FailedError
+    for one in which `write_failure` says why there are none."""
 
     def read() -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
@@ -148,7 +154,15 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     arrays = checked(path, read)
     node = arrays.pop("node", None)
     same_node(path, None if node is None else str(node))
+    refuse_failure(path, arrays)
     return arrays
+
+
+def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
+    """Raise the FailedError that a file of `write_failure` holds in place of other ``arrays``."""
+    if "part" in arrays and "why" in arrays:
+        check = Check(path, arrays)
+        raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
 
 
 def checked(path: str | Path, read: Callable):

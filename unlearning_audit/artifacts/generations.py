@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
 from unlearning_audit.randomness.keyed import generator
 
 
@@ -22,17 +22,10 @@ class Generations:
         """Write atomically."""
         write_arrays(path, tokens=self.tokens, index=self.index)
 
-    @staticmethod
-    def write_failure(path: str | Path, why: str) -> None:
-        """Write that there are no models to ask, and why."""
-        write_arrays(path, why=np.array(why))
-
     @classmethod
     def read(cls, path: str | Path) -> "Generations":
-        """Read and check. Raises FailedError where there were no models, and ArtifactError for a damaged file."""
+        """Read and check. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
-        if "why" in check.arrays:
-            raise FailedError("method", str(check.arrays["why"]))
         index = check.field("index", "iu", (None, None))
         tokens = check.field("tokens", "iu", (*index.shape, None))
         for rows in index:

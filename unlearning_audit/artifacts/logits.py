@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.artifacts.blocks import SIZE, Blocks
-from unlearning_audit.artifacts.files import Check, FailedError, NotFiniteError, reading_errors, same_node, write_arrays
+from unlearning_audit.artifacts.files import (
+    Check,
+    NotFiniteError,
+    reading_errors,
+    refuse_failure,
+    same_node,
+    write_arrays,
+)
 
 
 @dataclass(frozen=True)
@@ -41,11 +48,6 @@ class Logits:
             np.stack(list(stored.by_model(range(len(stored)), order))), stored.index[order], stored.y[order]
         )  # fmt: skip
 
-    @staticmethod
-    def write_failure(path: str | Path, part: str, why: str) -> None:
-        """Write that there are no logits, and why: see `FailedError`."""
-        write_arrays(path, part=np.array(part), why=np.array(why))
-
 
 @dataclass(frozen=True)
 class StoredLogits:
@@ -76,8 +78,7 @@ class StoredLogits:
         node = arrays.pop("node", None)
         same_node(path, None if node is None else str(node))
         check = Check(path, arrays, may_diverge=True)
-        if "part" in arrays:
-            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
+        refuse_failure(path, arrays)
         logits = check.field("logits", "f", (models, None, None), finite=False)
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))

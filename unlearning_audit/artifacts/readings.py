@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,10 @@ class Readings:
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         write_arrays(path, **{name: values for name, values in arrays.items() if values is not None})
 
-    @staticmethod
-    def write_failure(path: str | Path, part: str, why: str) -> None:
-        """Write that there are no models to read, and why: see `FailedError`."""
-        write_arrays(path, part=np.array(part), why=np.array(why))
-
     @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Readings":
-        """Read and check against the numbers of models and of samples in the data. Raises FailedError where there were
-        no models, and ArtifactError for a file that does not fit."""
+        """Read and check against the numbers of models and of samples in the data. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
-        if "part" in check.arrays:
-            raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
         norms = mean = tokens = index = None
         if "squared_norms" in check.arrays:
             norms = check.field("squared_norms", "f", (models, None))

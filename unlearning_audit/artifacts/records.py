@@ -1,14 +1,12 @@
 """``records.csv``: forgotten records with their p-values, which are recognised, what the most exposed ones are, and
 never-seen ones beside these."""
 
-import csv
 import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from unlearning_audit.artifacts import tables
-from unlearning_audit.artifacts.files import ArtifactError, checked
+from unlearning_audit.artifacts import cells, tables
 
 #: Of one record in one list: ``models`` that were read together; ``sample`` in the data, ``row`` in the source,
 #: ``label``, ``person`` (its subject); ``attack`` by whose ``score`` it has ``p``, that it is an unseen record;
@@ -25,7 +23,6 @@ COLUMNS = (
 UNION = ("study", "scenario", "setting", "method", *COLUMNS)
 PICTURE, TEXT, TOKENS, VALUES = "picture", "text", "tokens", "values"
 _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind", "content"}
-_FIELD = 1 << 27  # bytes of a cell
 
 
 @dataclass(frozen=True)
@@ -54,26 +51,8 @@ def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLU
 
 
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict]:
-    """The lines; numbers are floats, NaN where a cell is empty. Raises ArtifactError that names file, line, column."""
-
-    def load() -> tuple[list[str], list[dict]]:
-        csv.field_size_limit(_FIELD)
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            return list(reader.fieldnames or ()), list(reader)
-
-    header, lines = checked(path, load)
-    if tuple(header) != columns:
-        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
-    for number, line in enumerate(lines, start=2):
-        for name in columns:
-            if name not in _TEXT:
-                try:
-                    line[name] = float("nan" if line[name] == "" else line[name])
-                except (TypeError, ValueError):
-                    problem = f"record {number}, column {name!r}: {line[name]!r} is not a number"
-                    raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-    return lines
+    """The lines. Raises ArtifactError as `cells.table`."""
+    return cells.table(path, columns, text=_TEXT)
 
 
 def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:

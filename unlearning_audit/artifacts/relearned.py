@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.artifacts.files import Check, FailedError, read_arrays, write_arrays
+from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,10 @@ class Relearned:
         """Write atomically."""
         write_arrays(path, **{f.name: getattr(self, f.name) for f in fields(self)})
 
-    @staticmethod
-    def write_failure(path: str | Path, why: str) -> None:
-        """Write that there are no models to ask, and why."""
-        write_arrays(path, why=np.array(why))
-
     @classmethod
     def read(cls, path: str | Path) -> "Relearned":
-        """Read and check. Raises FailedError where there were no models, and ArtifactError for a damaged file."""
+        """Read and check. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
-        if "why" in check.arrays:
-            raise FailedError("method", str(check.arrays["why"]))
         steps = check.field("steps", "iu", (None,))
         phi = check.field("phi", "f", (None, len(steps), None))
         right = check.field("right", "b", phi.shape)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import ArtifactError, checked
 
 VERDICTS = (
     "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin", "p_holm", "against_none",
@@ -35,22 +34,5 @@ _TEXT = {
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
-    """The rows of one of the tables; numbers are floats, NaN where a cell is empty. Raises ArtifactError that names
-    the file, the line and the column."""
-
-    def load() -> tuple[list[str], list[dict]]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return cells.read(file)
-
-    header, rows = checked(path, load)
-    if tuple(header) != columns:
-        raise ArtifactError(f"{path}: the columns are not {', '.join(columns)}; delete the file and run again")
-    for line, row in enumerate(rows, start=2):
-        for name in columns:
-            if name not in _TEXT:
-                try:
-                    row[name] = float("nan" if row[name] == "" else row[name])
-                except (TypeError, ValueError):
-                    problem = f"line {line}, column {name!r}: {row[name]!r} is not a number"
-                    raise ArtifactError(f"{path}: {problem}; delete the file and run again") from None
-    return rows
+    """The rows of one of the tables. Raises ArtifactError as `cells.table`."""
+    return cells.table(path, columns, text=_TEXT)

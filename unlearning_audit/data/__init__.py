@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from unlearning_audit.artifacts import views
+from unlearning_audit.artifacts.samples import Data
 from unlearning_audit.data import _choices
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
@@ -77,29 +78,6 @@ class Source:
             raise ValueError("x has values that are NaN or infinite; clean or drop those samples")
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """What a study works on: the kept samples in canonical order.
-
-    ``x``, ``part`` and ``classes`` as in Source; ``y`` int64 [n] observed labels; ``y_clean`` int64 [n]
-    labels before label noise; ``index`` int64 [n], the row of each sample in the source; what else text brings.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    y_clean: np.ndarray
-    part: np.ndarray
-    index: np.ndarray
-    classes: int
-    public: np.ndarray | None = None
-    compressed: np.ndarray | None = None
-    tokenizer: np.ndarray | None = None
-    parent: np.ndarray | None = None
-    view: np.ndarray | None = None
-    group: np.ndarray | None = None
-    subject: np.ndarray | None = None
-
-
 def loaded(module: ModuleType, options: Settings, root: Path) -> Source:
     """What the source in ``module`` loads. Raises PluginError, with the place, if a user's own fails."""
     if in_library(module.__file__):
@@ -131,7 +109,7 @@ def prepare(
     label_noise_seed: int = 0,
     label_noise_kind: Literal["any", "other"] = "any",
     greyscale: bool | Literal["interleaved"] = False,
-) -> Prepared:
+) -> Data:
     """Split, reduce and relabel ``source``, in this order; every draw is a function of its seed alone.
 
     ``test_size``: a number or a fraction; for a source without a test part, move so many random samples to
@@ -181,8 +159,8 @@ def prepare(
     compressed, view, group, subject = (
         None if rows is None else rows[index] for rows in (source.compressed, source.view, source.group, source.subject)
     )
-    return Prepared(
-        x, y[index], source.y[index], part[index], index, source.classes, source.public, compressed, source.tokenizer,
+    return Data(
+        x, y[index], part[index], source.y[index], index, source.classes, source.public, compressed, source.tokenizer,
         parent, view, group, subject,
     )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Failing plug-ins: the failure and its reason are written in place of the batch's weights and logits."""
 
+import functools
 import sys
 import traceback
 from collections.abc import Callable
@@ -8,8 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import nn
 
-from unlearning_audit.artifacts.arrays import Logits
-from unlearning_audit.artifacts.files import FailedError, NoAnswerError
+from unlearning_audit.artifacts.files import FailedError, NoAnswerError, write_failure
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.bank import write_failure as write_models_failure
 from unlearning_audit.bank.engine import forward_one
@@ -119,31 +119,31 @@ def attempt(write: Callable[[], dict], models: str, logits: str, part: str, file
     None: the library's own is trusted not to end the process. ``terms`` as of `isolated`.
     """
 
-    def write_failure(cause: str, why: str) -> None:
+    def write_failures(cause: str, why: str) -> None:
         print(why, file=sys.stderr)
         write_models_failure(models, cause, why)
-        Logits.write_failure(logits, cause, why)
+        write_failure(logits, cause, why)
 
-    return _facts(write, write_failure, part, "", file, terms)
+    return _facts(write, write_failures, part, "", file, terms)
 
 
-def answered(ask: Callable[[], dict], place: dict, write_failure: Callable[[str, str], None]) -> dict:
-    """Facts of what ``ask`` writes about models that were unlearned; a user's own model is asked in a process of its
-    own. Where there are no models, or these fail, ``write_failure`` is given what failed, "model" or "method", and why.
-    """
-    return _facts(ask, write_failure, "model", "method", place.get("file"), place.get("terms", {}))
+def answered(ask: Callable[[], dict], place: dict, path: str) -> dict:
+    """Facts of what ``ask`` writes to ``path`` about models that were unlearned; a user's own model is asked in a
+    process of its own. Where there are no models, or these fail, the file says what failed, and why."""
+    failure = functools.partial(write_failure, path)
+    return _facts(ask, failure, "model", "method", place.get("file"), place.get("terms", {}))
 
 
 def _facts(
     write: Callable[[], dict],
-    write_failure: Callable[[str, str], None],
+    fail: Callable[[str, str], None],
     part: str,
     part_before: str,
     file: str | None,
     terms: dict,
 ) -> dict:
-    """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``write_failure`` writes in
-    this process, that no file of a user's has touched.
+    """Facts of what ``write`` writes, in a fork if there is a ``file``; else why not, which ``fail`` writes in this
+    process, that no file of a user's has touched.
 
     ``part``: what fails with ``write``; ``part_before``: what has failed where there is nothing to ask, unless it says.
     """
@@ -163,5 +163,5 @@ def _facts(
     except PluginError as error:  # the process itself ended
         facts = {"failed": str(error), "part": part}
     if "failed" in facts:
-        write_failure(facts["part"], facts["failed"])
+        fail(facts["part"], facts["failed"])
     return facts

@@ -86,18 +86,13 @@ def _rows(wish: dict, paths: list[Path], seed: int) -> Data:
             )
         options["tokenizer"] = str(folder)
     source = read_source({"source": name, "options": options}, {"file": file}, Path.cwd())
-    ready = prepare(source, seed=seed)
-    return Data(ready.x, ready.y, ready.part, ready.y_clean, ready.index, ready.classes, ready.public,
-                ready.compressed, ready.tokenizer, ready.parent, ready.view, ready.group)  # fmt: skip
+    return prepare(source, seed=seed)
 
 
 def _without_views(rows: Data) -> Data:
-    samples = rows.part < 2
-    x, y, part, y_clean, index, compressed, group = (
-        None if column is None else column[samples]
-        for column in (rows.x, rows.y, rows.part, rows.y_clean, rows.index, rows.compressed, rows.group)
-    )
-    return Data(x, y, part, y_clean, index, rows.classes, rows.public, compressed, rows.tokenizer, group=group)
+    columns = ("x", "y", "part", "y_clean", "index", "compressed", "group", "subject")
+    present = {name: value[rows.part < 2] for name in columns if (value := getattr(rows, name)) is not None}
+    return replace(rows, **present, parent=None, view=None)
 
 
 def _opened(path: Path, samples: Data, wish: dict) -> Bank:

@@ -91,8 +91,7 @@ class Draws:
             loaded = Source(np.zeros((count, *shape), np.uint8), np.arange(count) % classes, part, classes)
         else:
             loaded = read_source(settings, place, Path.cwd())
-        ready = prepare(loaded, seed=settings["seed"], **settings["use"])
-        return Data(ready.x, ready.y, ready.part, ready.y_clean, ready.index, ready.classes)
+        return prepare(loaded, seed=settings["seed"], **settings["use"])
 
 
 def every_second(samples: int) -> Selection:

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import checked, read_json
+from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
 
@@ -24,20 +24,9 @@ def rows(nodes: list[dict]) -> list[dict]:
 
 
 def read(path: str | Path) -> list[dict]:
-    """The rows of ``cost.csv``. Raises ArtifactError for a damaged file."""
-
-    def load() -> list[dict]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            kinds = {
-                "models": int,
-                "peak_memory_mib": int,
-                "seconds": float,
-                "cpu_seconds": float,
-                "unlearn_seconds": float,
-            }
-            return [{k: kinds.get(k, str)(v) for k, v in row.items()} for row in cells.read(file)[1]]
-
-    return checked(path, load)
+    """The rows of ``cost.csv``. Raises ArtifactError as `cells.table`."""
+    text = ("stage", "node", "device", "processor", "seconds_of")
+    return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
 
 
 def ratios(ledger: list[dict], cases: list[dict]) -> dict[tuple[str, str, str], tuple[float, float]]:

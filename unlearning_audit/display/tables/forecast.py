@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import checked
 from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
 from unlearning_audit.workflow import forecast
@@ -62,14 +61,8 @@ def sentence(
 
 
 def read(path: str | Path) -> list[dict]:
-    """The rows of ``forecast.csv``. Raises ArtifactError for a damaged file."""
-
-    def load() -> list[dict]:
-        kinds = {"models": int, "seconds": float, "bytes": float}
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return [{k: kinds.get(k, str)(row[k]) for k in forecast.COLUMNS} for row in cells.read(file)[1]]
-
-    return checked(path, load)
+    """The rows of ``forecast.csv``. Raises ArtifactError as `cells.table`."""
+    return cells.table(path, forecast.COLUMNS, text=("stage", "node", "rate"), whole=("models",))
 
 
 def space(size: float) -> str:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
-from unlearning_audit.artifacts.files import checked
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
 from unlearning_audit.display.lookup import Cell, label, missing
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
@@ -21,17 +20,8 @@ READING = (
 
 
 def read(path: str | Path) -> list[dict]:
-    """The rows of ``meta.csv`` as `meta.evaluate` gave them. Raises ArtifactError for a damaged file."""
-
-    def load() -> list[dict]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            numbers = {"value", "ci_low", "ci_high"}
-            tables = [
-                {k: float(v or "nan") if k in numbers else v for k, v in row.items()} for row in cells.read(file)[1]
-            ]
-            return [{**row, "n": int(row["n"])} for row in tables]
-
-    return checked(path, load)
+    """The rows of ``meta.csv`` as `meta.evaluate` gave them. Raises ArtifactError as `cells.table`."""
+    return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
 
 
 def metrics(rows: list[dict]) -> list[str]:

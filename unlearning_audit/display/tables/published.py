@@ -1,10 +1,9 @@
 """The papers' printed numbers beside ours: matching, difference, and whether our interval holds them."""
 
-import csv
 import math
 from pathlib import Path
 
-from unlearning_audit.artifacts.files import checked
+from unlearning_audit.artifacts import cells
 from unlearning_audit.display.lookup import Cell, missing
 
 #: Our metric, or metric, role and target → what the printed numbers call it.
@@ -41,13 +40,7 @@ def read(path: str | Path, reference: str) -> list[dict]:
     Raises ArtifactError for a damaged file and ValueError if the file has no such table.
     """
 
-    def load() -> list[dict]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return [
-                {name: row[name] for name in COLUMNS} | {"value": float(row["value"])} for row in csv.DictReader(file)
-            ]
-
-    rows = checked(path, load)
+    rows = cells.table(path, COLUMNS, text=set(COLUMNS) - {"value"})
     paper, _, table = reference.partition("/")
     lines = [row for row in rows if row["source"].split("_")[0] == paper and row["table"] == table]
     if not lines:
