@@ -5,8 +5,9 @@ from pathlib import Path
 from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, Plugin
-from unlearning_audit.workflow.nodes import CaseFiles, Node
+from unlearning_audit.study.schema import Plugin
+from unlearning_audit.workflow.nodes import Node
+from unlearning_audit.workflow.plan_models import chosen
 from unlearning_audit.workflow.plan_scenario import Judged
 
 
@@ -49,47 +50,26 @@ class External(Judged):
 
     def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
         """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
-        scenario, study = self.scenario, self.study
+        scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
         asked = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
         sources = [registry.source_file("attacks", a.name, a.file) for a in scenario.attacks.values()]
         if before and any("before" in needs(registry.constant(path, "NEEDS")) for path in sources):
             asked["original"] = before
-        attacks = {n: {"name": a.name, "options": a.options} for n, a in scenario.attacks.items()}
+        attacks = scenario.attacks
         scores = [self.plan.add(
-            "attack", label, {"attacks": attacks, "populations": list(asked), "seed": study.seed},
+            "attack", label, {"attacks": chosen(attacks), "populations": list(asked), "seed": self.study.seed},
             {"populations": list(asked.values())}, roles, ("scores.parquet",),
-            tuple(scenario.attacks.values()), ("attacks",) * len(attacks),
-            place=self._own_files("attacks"),
+            tuple(attacks.values()), ("attacks",) * len(attacks), place=self._own_files("attacks"),
         )] if attacks else []  # fmt: skip
         (metric,) = registry.defaults(self.record.offers)
         names = registry.declared("metrics", metric, None, "READS")
-        plugins = {metric: scenario.metrics[metric]} | {
-            key: plugin for key, plugin in scenario.metrics.items() if plugin.file
-        }
-        metrics = self.plan.add(
-            "metrics", label,
-            {
-                "metrics": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()},
-                "options": {name: scenario.metrics[name].options for name in names},
-                "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
-                "adaptive_set": [name for name in ADAPTIVE_SET if name in scenario.attacks],
-                "populations": list(nodes), "bootstrap": study.bootstrap, "seed": study.seed,
-                "design": design,
-            },
+        metrics = self._measured(
+            label, {key: plugin for key, plugin in scenario.metrics.items() if key == metric or plugin.file},
             {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
-            ("metrics.csv", "contributions.npz", "records.csv"),
-            tuple(plugins.values()), ("metrics",) * len(plugins), place=self._own_files("metrics"),
+            options={name: scenario.metrics[name].options for name in names}, populations=list(nodes), design=design,
         )  # fmt: skip
-        target, original = nodes["target"].outputs, nodes.get("original")
-        self.plan.cases.append(
-            CaseFiles(
-                scenario, method,
-                *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
-                scores[0].outputs["scores"] if scores else None, [target["logits"]],
-                [original.outputs["logits"]] if original else [],
-                [target["membership"]], target["data"],
-            )
-        )  # fmt: skip
+        originals = [nodes["original"]] if "original" in nodes else []
+        self._case(method, metrics, scores, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
         return metrics

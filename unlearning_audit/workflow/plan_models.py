@@ -34,6 +34,19 @@ def _together(*groups: dict[str, Any]) -> dict[str, Any]:
     return ({"declared": paths} if paths else {}) | ({"time_limit": limits[0]} if limits else {})
 
 
+def chosen(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
+    """What a study calls attacks or metrics → the name in the library and the options of each."""
+    return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
+
+
+def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
+    """The attacks over which Q takes the maximum."""
+    return {
+        name: [attack for attack in members if attack in attacks]
+        for name, members in (("paper_set", PAPER_SET), ("adaptive_set", ADAPTIVE_SET))
+    }
+
+
 def after_request(request: int) -> list[str]:
     """The part of a label that says after which request of a sequence something was made."""
     return [f"request{request}"] if request else []
@@ -199,10 +212,16 @@ class Models:
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
             {"data": "data", "splits": "membership", "base": "models"},
-            ("models.safetensors", "logits.npz"), (scenario.model,), ("models",),
-            place={"file": scenario.model.file, "terms": terms(scenario.model)},
+            ("models.safetensors", "logits.npz"), (scenario.model,), ("models",), place=self._on(),
         )  # fmt: skip
         return requests[-1], train
+
+    def _on(self, method: Plugin | None = None) -> dict[str, Any]:
+        """Where the user's own model, and method, lie, and on which terms a job runs them."""
+        model = self.scenario.model
+        if method is None:
+            return {"file": model.file, "terms": terms(model)}
+        return {"file": model.file, "method_file": method.file, "terms": _together(terms(model), terms(method))}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
         """Where the user's own attacks or metrics lie, and on which terms these and others run."""
@@ -231,7 +250,7 @@ class Models:
         return [self.plan.add(
             "pretrain", label, settings, {"data": [data]}, {"data": "data"}, ("models.safetensors",),
             (model,), ("models",),
-            place={"file": model.file, "terms": terms(model), "where": f"scenarios.{self.scenario.name}.model"},
+            place={**self._on(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
     def _weights(self) -> dict[str, str]:
@@ -258,8 +277,7 @@ class Models:
                  "signal": signal, "rows": rows},
                 {"data": [data], "splits": [memberships], "models": [node]},
                 {"data": "data", "splits": "membership", "models": "models"}, ("readings.npz",),
-                (self.scenario.model,), ("models",),
-                place={"file": self.scenario.model.file, "terms": terms(self.scenario.model)},
+                (self.scenario.model,), ("models",), place=self._on(),
             )
             for signal, rows in signals.items()
             for memberships, node in zip(splits, models, strict=True)
@@ -289,10 +307,7 @@ class Models:
         settings = {
             **train.settings, "method": method.name, "method_options": method.options,
             "tune": method.tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
-            "attacks": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in attacks.items()},
-            "metrics": {key: {"name": plugin.name, "options": plugin.options} for key, plugin in metrics.items()},
-            "paper_set": [key for key in PAPER_SET if key in attacks],
-            "adaptive_set": [key for key in ADAPTIVE_SET if key in attacks], "seed": self.study.seed,
+            "attacks": chosen(attacks), "metrics": chosen(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
         plugins = (scenario.model, method, *attacks.values(), *metrics.values())
         return self.plan.add(
@@ -303,8 +318,7 @@ class Models:
              "retrained": "logits", "base": "models"},
             ("chosen.json", "trials.csv"), plugins,
             ("models", "methods", *["attacks"] * len(attacks), *["metrics"] * len(metrics)),
-            place={"file": scenario.model.file, "method_file": method.file,
-                   "terms": _together(terms(scenario.model), terms(method))},
+            place=self._on(method),
         )  # fmt: skip
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
@@ -337,6 +351,5 @@ class Models:
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned]},
             {"data": "data", "splits": "membership", "trained": "models", "base": "models", "tuned": "chosen"},
             ("models.safetensors", "logits.npz"), (self.scenario.model, method), ("models", "methods"),
-            place={"file": self.scenario.model.file, "method_file": method.file,
-                   "terms": _together(terms(self.scenario.model), terms(method))},
+            place=self._on(method),
         )  # fmt: skip

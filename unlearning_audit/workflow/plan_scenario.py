@@ -2,16 +2,27 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import looks
-from unlearning_audit.study.schema import ADAPTIVE_SET, PAPER_SET, Plugin
-from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan, terms
-from unlearning_audit.workflow.plan_models import Models, after_request, method_label
+from unlearning_audit.study.schema import Plugin
+from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
+from unlearning_audit.workflow.plan_models import Models, after_request, chosen, method_label, sets
 
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
 MOST = 200
+
+
+#: What an attack or a metric is given → which output of the nodes that it comes from.
+ROLES = {
+    "data": "data", "splits": "membership", "selection": "selection", "scores": "scores",
+    **dict.fromkeys(("originals", "unlearned", "retrained", "control"), "logits"),
+    **dict.fromkeys(("relearned", "compared_relearned"), "relearned"),
+    **dict.fromkeys(("generated", "compared_generated"), "generations"),
+    **dict.fromkeys((f"{of}_readings" for of in ("original", "unlearned", "retrained", "control")), "readings"),
+}  # fmt: skip
 
 
 class Judged(Models):
@@ -43,80 +54,71 @@ class Judged(Models):
         references: list[list[Node]],
         selection: list[Node],
     ) -> Node:
-        scenario, study = self.scenario, self.study
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
-        plugin = scenario.methods[method]
         label = "-".join(
-            [trains[0].name.rsplit("-", 2)[0], *after_request(scenario.request), method_label(plugin, method)]
+            [
+                trains[0].name.rsplit("-", 2)[0],
+                *after_request(self.scenario.request),
+                method_label(self.scenario.methods[method], method),
+            ]
         )
         read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
-        roles = {
-            "data": "data",
-            "splits": "membership",
-            "originals": "logits",
-            "unlearned": "logits",
-            "scores": "scores",
-            "retrained": "logits",
-            "control": "logits",
-            "selection": "selection",
-            "relearned": "relearned",
-            "compared_relearned": "relearned",
-            "generated": "generations",
-            "compared_generated": "generations",
-            "original_readings": "readings",
-            "unlearned_readings": "readings",
-            "retrained_readings": "readings",
-            "control_readings": "readings",
-        }
-        compared = dict(zip(("retrained", "control"), references, strict=False))
-        compared |= self._asked_again(data, splits, models, references)
-        scores = None
-        if scenario.attacks:
-
-            def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
-                attacks = {n: {"name": a.name, "options": a.options} for n, a in plugins.items()}
-                extra = {"own_rows": True} if self.record.own_rows else {}
-                signals = self._signals("attacks", plugins.values())
-                readings = {
-                    role: self._readings(plan, data, splits, nodes, signals)
-                    for role, nodes in (("original_readings", trains), ("unlearned_readings", models))
-                }
-                return plan.add(
-                    "attack", label, {"attacks": attacks, "seed": study.seed, **extra}, {**read, **readings}, roles,
-                    ("scores.parquet",), tuple(plugins.values()), ("attacks",) * len(attacks), place=place,
-                )  # fmt: skip
-
-            place = {**self._own_files("attacks"), **self._scored(label, attack)}
-            scores = attack(self.plan, scenario.attacks, place)
-        metric_plugins = tuple(scenario.metrics.values())
+        scores = [self._attacked(label, read)] if self.scenario.attacks else []
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
-        signals = self._signals("metrics", metric_plugins)
+        signals = self._signals("metrics", self.scenario.metrics.values())
         readings = {
             f"{role}_readings": self._readings(self.plan, data, splits, nodes, signals)
             for role, nodes in populations.items()
         }
-        metrics = self.plan.add(
-            "metrics", label,
-            {
-                "metrics": {key: {"name": m.name, "options": m.options} for key, m in scenario.metrics.items()},
-                "paper_set": [name for name in PAPER_SET if name in scenario.attacks],
-                "adaptive_set": [name for name in ADAPTIVE_SET if name in scenario.attacks],
-                "bootstrap": study.bootstrap, "seed": study.seed,
-            },
-            {**read, **compared, **readings, "scores": [scores] if scores else [], "selection": selection}, roles,
-            ("metrics.csv", "contributions.npz", "records.csv"),
-            metric_plugins, ("metrics",) * len(metric_plugins), place=self._own_files("metrics"),
+        more = {**populations, **self._asked_again(data, splits, models, references), **readings}
+        metrics = self._measured(
+            label, self.scenario.metrics, {**read, **more, "scores": scores, "selection": selection}, ROLES
+        )
+        self._case(method, metrics, scores, models, trains, splits, data)
+        return metrics
+
+    def _attacked(self, label: str, read: dict[str, list[Node]]) -> Node:
+        """Scores by all attacks of the models that are ``read``."""
+        extra = {"own_rows": True} if self.record.own_rows else {}
+        signals = self._signals("attacks", self.scenario.attacks.values())
+
+        def attack(plan: Plan, plugins: dict[str, Plugin], place: dict | None = None) -> Node:
+            readings = {
+                f"{role}_readings": self._readings(plan, read["data"][0], read["splits"], read[models], signals)
+                for role, models in (("original", "originals"), ("unlearned", "unlearned"))
+            }
+            return plan.add(
+                "attack", label, {"attacks": chosen(plugins), "seed": self.study.seed, **extra}, {**read, **readings},
+                ROLES, ("scores.parquet",), tuple(plugins.values()), ("attacks",) * len(plugins), place=place,
+            )  # fmt: skip
+
+        return attack(self.plan, self.scenario.attacks, {**self._own_files("attacks"), **self._scored(label, attack)})
+
+    def _measured(
+        self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], roles: dict, **more: Any
+    ) -> Node:
+        """The numbers of ``metrics`` from ``inputs``; ``more`` settings."""
+        settings = {"metrics": chosen(metrics), **sets(self.scenario.attacks), "bootstrap": self.study.bootstrap,
+                    "seed": self.study.seed, **more}  # fmt: skip
+        return self.plan.add(
+            "metrics", label, settings, inputs, roles, ("metrics.csv", "contributions.npz", "records.csv"),
+            tuple(metrics.values()), ("metrics",) * len(metrics), place=self._own_files("metrics"),
         )  # fmt: skip
+
+    def _case(
+        self, method: str, metrics: Node, scores: list[Node], models: list[Node], originals: list[Node],
+        splits: list[Node], data: Node,
+    ) -> None:  # fmt: skip
+        """Add what tables and figures show of a method."""
+        logits = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         self.plan.cases.append(
             CaseFiles(
-                scenario, method,
+                self.scenario, method,
                 *(metrics.outputs[name] for name in ("metrics", "contributions", "records")),
-                scores.outputs["scores"] if scores else None,
-                [n.outputs["logits"] for n in models], [n.outputs["logits"] for n in trains],
-                [n.outputs["membership"] for n in splits], data.outputs["data"],
+                scores[0].outputs["scores"] if scores else None, *logits,
+                [node.outputs["membership"] for node in splits], data.outputs["data"],
             )
         )  # fmt: skip
-        return metrics
 
     def _scored(self, label: str, attack: Callable[..., Node]) -> dict[str, str]:
         """Where scores lie of the same models by the most of these attacks, of a study that had fewer (known)."""
@@ -188,8 +190,7 @@ class Judged(Models):
                 stage, of.name.rsplit("-", 1)[0], {**settings, **extent},
                 {"data": [data], "splits": [memberships], "unlearned": [of]},
                 {"data": "data", "splits": "membership", "unlearned": "models"}, (f"{output}.npz",),
-                (self.scenario.model,), ("models",),
-                place={"file": self.scenario.model.file, "terms": terms(self.scenario.model)},
+                (self.scenario.model,), ("models",), place=self._on(),
             )  # fmt: skip
 
         return {
