@@ -79,6 +79,14 @@ def asks(order, *wanted):
     )
 
 
+def reads(order, *wanted):
+    """Input function: every file that the settings by the same ``order`` name."""
+    asked = asks(order, *wanted)
+    return lambda wildcards: parameters.files(
+        plan_of(wildcards.study), asked(wildcards)
+    )
+
+
 def tables_of(study):
     names = ["headline", *plan_of(study).study.tables]
     own = [

@@ -1,5 +1,5 @@
 # Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
-from unlearning_audit.workflow import compared, parameters
+from unlearning_audit.workflow import parameters
 
 # Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
 # the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
@@ -16,7 +16,7 @@ wildcard_constraints:
 rule collect:
     """Gather the numbers of every method in every scenario in one table."""
     input:
-        metrics=asks(parameters.metrics),
+        metrics=reads(parameters.collect),
     output:
         union="results/{study}/metrics.csv",
     log:
@@ -33,7 +33,7 @@ rule collect:
 rule cost:
     """Write the cost ledger: seconds and memory of every job, by stage and method."""
     input:
-        specs=lambda wildcards: plan_of(wildcards.study).specs(),
+        specs=reads(parameters.cost),
     output:
         ledger="results/{study}/cost.csv",
         csv=report(
@@ -59,7 +59,7 @@ rule cost:
 rule verdicts:
     """Write the verdicts on all methods, their ranks and what the study can tell, and draw them."""
     input:
-        comparisons=asks(compared.files),
+        comparisons=reads(parameters.verdicts),
         ledger=rules.cost.output.ledger,
     output:
         tables=report(
@@ -95,7 +95,7 @@ rule verdicts:
 rule records:
     """Gather which forgotten records are still recognised, as a list, a table and a figure."""
     input:
-        records=asks(parameters.record_files),
+        records=reads(parameters.records),
     output:
         union="results/{study}/records.csv",
         csv=report(
@@ -128,7 +128,7 @@ rule records:
 rule tuning:
     """Show what tuning found: chosen and published settings side by side, and the front of all that were tried."""
     input:
-        asks(parameters.tuning_files),
+        reads(parameters.tuning),
     output:
         csv=report(
             "results/{study}/tables/tuning.csv",
@@ -160,7 +160,7 @@ rule tuning:
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX."""
     input:
-        asks(compared.files),
+        reads(parameters.table, "table"),
         metrics=rules.collect.output.union,
     output:
         csv=report(
@@ -190,7 +190,7 @@ rule table:
 rule figure:
     """Draw one figure of the study as svg and png."""
     input:
-        asks(parameters.figure_files, "figure"),
+        reads(parameters.figure, "figure"),
         metrics=rules.collect.output.union,
     output:
         svg=report(
@@ -219,7 +219,7 @@ rule figure:
 rule meta:
     """Meta-evaluation: what every metric of the study is worth, as a table and as a figure."""
     input:
-        lambda wildcards: parameters.meta_files(plan_of(wildcards.study)),
+        reads(parameters.meta),
         metrics=rules.collect.output.union,
     output:
         csv=report(
@@ -252,7 +252,7 @@ rule meta:
 rule headline:
     """Write all numbers as text, and what is printed when a run ends."""
     input:
-        asks(compared.files),
+        reads(parameters.headline),
         metrics=rules.collect.output.union,
     output:
         text="results/{study}/headline.txt",
@@ -271,8 +271,7 @@ rule headline:
 rule curves:
     """Compute the curves that open behind the verdicts of the page."""
     input:
-        asks(compared.files),
-        asks(parameters.curve_files),
+        reads(parameters.curves),
     output:
         curves="results/{study}/curves.json",
     log:

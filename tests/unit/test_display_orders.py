@@ -32,9 +32,21 @@ def test_orders_are_json_and_name_files_of_the_plan(planned):
     for order in wanted:
         assert json.loads(json.dumps(order, allow_nan=False)) == order
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
+        assert set(parameters.files(planned, order)) <= made
+    (metrics,) = {case.metrics for case in planned.cases[:1]}
+    assert parameters.files(planned, parameters.collect(planned)) == sorted({case.metrics for case in planned.cases})
+    assert parameters.files(planned, parameters.cost(planned)) == sorted(planned.specs())
+    assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
+
+
+def test_a_figure_reads_every_file_that_it_is_drawn_from(planned):
+    drawn = {name: parameters.figure(planned, name)["cases"] for name in planned.study.figures}
+    files = {name: [file for case in cases for file in case["files"].values()] for name, cases in drawn.items()}
+    paths = {name: {path for file in some for path in ([file] if isinstance(file, str) else file)}
+             for name, some in files.items()}  # fmt: skip
+    assert any(paths.values())
     for name in planned.study.figures:
-        assert set(parameters.figure_files(planned, name)) <= made
-    assert set(parameters.metrics(planned)) <= made
+        assert set(parameters.files(planned, parameters.figure(planned, name))) == paths[name]
 
 
 def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from unlearning_audit.workflow.nodes import Plan
 def comparisons(plan: Plan) -> list[dict[str, Any]]:
     """Every scenario's verdicts and what they rest on, and of every method the jobs that made its models and those
     that it is compared with, but for the adversary's, as [stage, node]."""
-    stage_of = {n.outputs["spec"]: [stage, name] for stage, nodes in plan.nodes.items() for name, n in nodes.items()}
+    stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
     cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
     places = []
@@ -31,13 +31,6 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
         family = "study" if plan.study.family > 1 else "scenario"
         places.append({**place, **files, "made": jobs, "family": family})
     return places
-
-
-def files(plan: Plan) -> list[str]:
-    """The tables of all comparisons, each once."""
-    return sorted(
-        {path for comparison in plan.comparisons for name, path in comparison.outputs.items() if name != "spec"}
-    )
 
 
 def spec(path: str) -> str:

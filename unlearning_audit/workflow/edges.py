@@ -5,7 +5,7 @@ from unlearning_audit.workflow.nodes import Node, Plan
 
 def edges(plan: Plan) -> list[list[str]]:
     """[from, to] between stages, without those that another way implies for every node."""
-    maker = {path: node for nodes in plan.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    maker = {path: node for node in plan.all() for path in node.outputs.values()}
     above: dict[str, set[str]] = {}
     arrows: dict[tuple[str, str], None] = {}
 
@@ -20,7 +20,6 @@ def edges(plan: Plan) -> list[list[str]]:
         above[node.name] = beyond | set(parents)
         arrows.update({(p.stage, node.stage): None for name, p in parents.items() if name not in beyond})
 
-    for nodes in plan.nodes.values():
-        for node in nodes.values():
-            visit(node)
+    for node in plan.all():
+        visit(node)
     return [list(edge) for edge in arrows]

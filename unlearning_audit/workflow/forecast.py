@@ -13,7 +13,6 @@ import heapq
 import json
 from collections.abc import Iterable
 
-from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.progress import WEIGHTS
 
@@ -36,9 +35,9 @@ COLUMNS = ("stage", "node", "models", "seconds", "bytes", "rate")
 def nodes(plan: Plan) -> list[dict]:
     """Every node in JSON values: stage, name (node), spec file, settings, place, and its parents' names by stage
     (after)."""
-    made_by = {path: n for by_name in plan.nodes.values() for n in by_name.values() for path in n.outputs.values()}
+    made_by = {path: node for node in plan.all() for path in node.outputs.values()}
     table = []
-    for node in (n for stage in STAGES for n in plan.nodes[stage].values()):
+    for node in plan.all():
         after: dict[str, list[str]] = {}
         for paths in node.inputs.values():
             for path in [paths] if isinstance(paths, str) else paths:

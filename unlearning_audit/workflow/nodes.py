@@ -134,12 +134,16 @@ class Plan:
             )  # fmt: skip
         return nodes[name]
 
+    def all(self) -> list[Node]:
+        """All nodes, stage by stage."""
+        return [node for stage in STAGES for node in self.nodes[stage].values()]
+
     def __len__(self) -> int:
-        return sum(len(nodes) for nodes in self.nodes.values())
+        return len(self.all())
 
     def specs(self) -> list[str]:
         """The spec files of all nodes, stage by stage."""
-        return [node.outputs["spec"] for stage in STAGES for node in self.nodes[stage].values()]
+        return [node.outputs["spec"] for node in self.all()]
 
 
 def terms(plugin: Plugin) -> dict[str, Any]:

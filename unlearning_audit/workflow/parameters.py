@@ -21,6 +21,18 @@ PAGE_FILES = (
 )  # fmt: skip
 
 
+def files(plan: Plan, settings: Any) -> list[str]:
+    """Every file of a plan's nodes that ``settings`` name at any depth, each once: what a job with these reads."""
+    made, paths, todo = {path for node in plan.all() for path in node.outputs.values()}, set(), [settings]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            paths |= {value} & made
+        elif isinstance(value, (dict, list)):
+            todo += value.values() if isinstance(value, dict) else value
+    return sorted(paths)
+
+
 def collect(plan: Plan) -> dict[str, Any]:
     """Every case with the file of its numbers."""
     cases = [{**described(case), "metrics": case.metrics} for case in plan.cases]
@@ -42,11 +54,6 @@ def records(plan: Plan) -> dict[str, Any]:
     return {**settings, "caption": caption("records"), "code": code("records")}
 
 
-def record_files(plan: Plan) -> list[str]:
-    """The files of all records, each once."""
-    return sorted({case.records for case in plan.cases})
-
-
 def tuning(plan: Plan) -> dict[str, Any]:
     """Every tuned method of every scenario: the files of its trials, and of the distances on the audited pairs."""
     maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
@@ -64,19 +71,9 @@ def tuning(plan: Plan) -> dict[str, Any]:
     return {**settings, "caption": caption("tuning"), "code": code("tuning")}
 
 
-def tuning_files(plan: Plan) -> list[str]:
-    """The files of all trials and of the distances, each once."""
-    names = ("chosen", "trials", "spec", "distances")
-    return sorted({campaign[name] for campaign in tuning(plan)["campaigns"] for name in names})
-
-
 def cost(plan: Plan) -> dict[str, Any]:
     """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
-    nodes = [
-        {"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]}
-        for stage in plan.nodes.values()
-        for node in stage.values()
-    ]
+    nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [
         {**described(case), "specs": [compared.spec(path) for path in case.unlearned], "judged": _judged(case)}
@@ -130,11 +127,6 @@ def meta(plan: Plan) -> dict[str, Any]:
     }
 
 
-def meta_files(plan: Plan) -> list[str]:
-    """The memberships from which `meta` counts models, each once."""
-    return sorted({path for scenario in meta(plan)["scenarios"].values() for path in scenario["splits"]})
-
-
 def figure(plan: Plan, name: str) -> dict[str, Any]:
     """One figure of the study, with the files that it is drawn from."""
     wish = plan.study.figures[name]
@@ -154,12 +146,6 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     }
 
 
-def figure_files(plan: Plan, name: str) -> list[str]:
-    """Every file that a figure is drawn from besides the numbers."""
-    files = [file for case in figure(plan, name)["cases"] for file in case["files"].values()]
-    return sorted({path for file in files for path in ([file] if isinstance(file, str) else file)})
-
-
 def curves(plan: Plan) -> dict[str, Any]:
     """Every case that is compared, with the files that its curves are computed from, and the comparisons that name the
     attack that speaks for it."""
@@ -171,16 +157,6 @@ def curves(plan: Plan) -> dict[str, Any]:
             files = {"data": case.data, "splits": case.splits, "unlearned": case.unlearned, "scores": case.scores or ""}
             cases.append({"scenario": place[0], "setting": place[1], "method": case.method, "files": files})
     return {"cases": cases, "comparisons": compared.comparisons(plan), "code": code("curves")}
-
-
-def curve_files(plan: Plan) -> list[str]:
-    """Every file that `curves` reads."""
-    return sorted({path for case in curves(plan)["cases"] for path in _paths(case["files"])})
-
-
-def _paths(files: dict[str, Any]) -> list[str]:
-    """All paths in a mapping of paths and lists of them; what is empty is none."""
-    return [path for file in files.values() for path in ([file] if isinstance(file, str) else file) if path]
 
 
 def report(plan: Plan, configfiles: list[str] = ()) -> dict[str, Any]:
@@ -220,11 +196,6 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
             place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
             places.setdefault(tuple(place.values()), {**place, **specs})
     return list(places.values())
-
-
-def metrics(plan: Plan) -> list[str]:
-    """The files of all numbers, each once."""
-    return sorted({case.metrics for case in plan.cases})
 
 
 def protocols(plan: Plan, displays: dict, name: str) -> str:
