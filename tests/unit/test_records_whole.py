@@ -91,6 +91,24 @@ def test_without_a_fair_draw_retrained_models_are_the_yardstick(tmp_path, monkey
     assert sum(line["recognised"] for line in lines) <= 13
 
 
+def test_only_retrained_models_that_never_saw_the_forget_set_speak_for_it(tmp_path, monkeypatch):
+    """Two models forget a half of the samples each, and what one forgets the other's retrained ones were trained on."""
+    rng, y = np.random.default_rng(4), np.arange(200) % CLASSES
+    halves = np.stack([np.arange(200) < 100, np.arange(200) >= 100])
+    forget, train = np.repeat(halves, 3, axis=0), np.ones((6, 200), bool)
+    mine = {"logits": answers(rng, y, train & ~forget, forget, memory=6, trace=6.0), "train": train, "forget": forget}
+    retrained = answers(rng, y, train & ~forget, forget, memory=6, trace=0.0)
+    retrain = {"logits": retrained, "train": train & ~forget, "forget": forget}
+    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=mine, retrain=retrain)
+    assert np.mean([line["recognised"] for line in lines]) > 0.9
+    (tmp_path / "one").mkdir()
+    one = {name: array[[0, 3]] for name, array in retrain.items()}  # a single one for each forget set
+    rows, lines = audited(tmp_path / "one", monkeypatch, "given", labels=y, mine=mine, retrain=one)
+    assert not lines
+    assert not any(row.metric == "records_recognised" for row in rows)
+    assert any(row.metric == "auc" for row in rows)
+
+
 @pytest.mark.parametrize("models", [1, 3])
 @pytest.mark.parametrize("others", [3, 10])
 def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, others):

@@ -85,7 +85,7 @@ def _listed(case: ExternalCase) -> tuple[list[dict], lists.Unseen]:
     if retrain is None or not case.same_samples("retrain"):
         return [], {}
     retrained = retrain.answers(retrain.unlearned_files).phi(retrain.labels)
-    training = retrain.membership.train
+    training = retrain.membership.retain
     lines = lists.against_retrained(case, member, phi, retrained=retrained, training=training, rate=_rate(case))
     return lines, {}
 

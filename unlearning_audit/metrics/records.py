@@ -116,13 +116,16 @@ def against_retrained(
     """`records` without a fair draw: every record is held against what retrained models say of it.
 
     ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``training``
-    bool [others, samples]. Only those that never saw a forget set speak for it; nothing where they are fewer than two.
+    bool [others, samples]. Only those that never saw a forget set speak for it; it has no lines where they are fewer
+    than two, for a single model does not show how such models vary.
     """
     lines = []
     for forget in np.unique(member.forget, axis=0):
-        models = (member.forget == forget).all(axis=1)
+        models, unseen = (member.forget == forget).all(axis=1), ~(training & forget).any(axis=1)
+        if unseen.sum() < 2:
+            continue
         samples = np.flatnonzero(forget)
-        p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[:, samples])
+        p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[unseen][:, samples])
         place = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
         place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
         lines += listed(case, place, samples, phi[models][:, samples].mean(axis=0), p, rate)
