@@ -5,7 +5,8 @@ Run: OMP_NUM_THREADS=1 python tests/benchmarks/verdict_worlds.py [--audits N] [-
 Every audit is one of imported logits, scored and judged by the same functions as a study's; only files are left out.
 Truth is known because the audited models are drawn exactly as the retrained ones are (*distinguishable* is
 wrong), or keep what they were to forget (*equivalent* is wrong). What is done stays done: the next call goes on with
-the seeds that are missing, so remove the tables after a change of what they measure.
+the seeds that are missing, a few of each world in turn, so remove the tables after a change of what they measure.
+Forecasts and shares closed, which no verdict rests on, are left out.
 """
 
 import argparse
@@ -21,11 +22,14 @@ sys.path.insert(0, str(ROOT / "tests" / "unit"))
 
 from unlearning_audit.adversary.external_case import ExternalCase  # noqa: E402
 from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
-from unlearning_audit.comparisons import verdicts  # noqa: E402
+from unlearning_audit.adversary.reference import Reference  # noqa: E402
+from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy, population  # noqa: E402
+from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: E402
 from unlearning_audit.metrics import external  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
 from held_answers import Held  # noqa: E402
+from swap_games import layout  # noqa: E402
 
 MARGINS = Margins().model_dump()
 OPTIONS = {"competition": {"groups": 8}, "ruli": {}, "one_run": {}}
@@ -36,7 +40,7 @@ HEADS = {
     "called distinguishable": "distinguishable", "doing nothing found": "none_found",
     "called equivalent": "equivalent", "nothing to find": "nothing_to_find",
 }  # fmt: skip
-CHUNK = 25  # audits between two writings
+CHUNK = 25  # audits of a world between two writings
 #: World → how its models answer; sizes are (audited, retrained).
 WORLDS = {
     "class, shared difficulties": {"harder": 1.0, "shared": 1.0},
@@ -47,11 +51,24 @@ WORLDS = {
     "coins, ties": {"harder": 0.0, "rounded": True, "design": "random"},
     "class, 3 % remembered": {"harder": 0.5, "shared": 1.0, "remembered": 0.03},
     "class, nothing remembered": {"harder": 0.5, "shared": 1.0, "remembered": 0.0},
+    "class, unequal classes": {"harder": 0.7, "shared": 0.5, "shares": (0.55, 0.25, 0.15, 0.05)},
+    "class, few samples carry all": {"harder": 0.5, "shared": 1.0, "outlying": 0.05},
 }
 FEW = (1, 3)
 #: Sizes of the first world; of the others a single audited model stands against three.
 SIZES = (FEW, (1, 1), (3, 1), (1, 10), (3, 3), (8, 20))
+#: Worlds of swapped pairs, with attacks that learn from shadow models, and attacks beside them that toss coins.
+PAIRED = {
+    "pairs, one model a split": {"pairs": 2, "models": 1, "forgotten": 40},
+    "pairs, 30 to forget, heavy tails": {"pairs": 4, "models": 2, "forgotten": 30, "tails": 2.5},
+    "pairs, one attack": {"pairs": 4, "models": 2, "forgotten": 100, "attacks": 1, "margin": 0.15},
+    "pairs, 5 attacks and 20 that see nothing": {
+        "pairs": 4, "models": 2, "forgotten": 100, "coins": 20, "margin": 0.15
+    },
+}  # fmt: skip
 CELLS = [(name, *size) for k, name in enumerate(WORLDS) for size in (SIZES if k == 0 else (FEW,))]
+CELLS += [(name, *[2 * how["pairs"] * how["models"]] * 2) for name, how in PAIRED.items()]
+ATTACKS = (confidence, correctness, entropy, modified_entropy, population)
 
 
 def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, rounded=False) -> np.ndarray:
@@ -68,14 +85,15 @@ def answers(rng, models: int, y, *, easy, skill=0.0, tails=0.0, shift=0.0, round
 
 
 def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remembered=1.0, forgotten=0, design="given",
-          **how) -> dict[str, ExternalCase]:  # fmt: skip
+          shares=None, outlying=0.0, **how) -> dict[str, ExternalCase]:  # fmt: skip
     """One audit: the models of ``mine`` are drawn as those of ``retrain`` are, ``none`` remembers a share of the forget
-    set."""
-    y, count = rng.integers(CLASSES, size=SAMPLES), forgotten or 60
+    set. ``shares``: of classes; ``outlying``: of samples that are twenty times as hard or easy as others."""
+    y, count = rng.choice(CLASSES, SAMPLES, p=shares), forgotten or 60
     forget = np.zeros(SAMPLES, bool)
     forget[rng.permutation(120)[:count]] = True
     heldout = (np.arange(SAMPLES) < 120) & ~forget
-    easy = 1.0 + shared * rng.standard_normal(SAMPLES) - harder * forget + 2.0 * (~forget & ~heldout)
+    spread = shared * np.where(rng.random(SAMPLES) < outlying, 20.0, 1.0)
+    easy = 1.0 + spread * rng.standard_normal(SAMPLES) - harder * forget + 2.0 * (~forget & ~heldout)
     chosen = np.zeros(SAMPLES)
     chosen[rng.permutation(np.flatnonzero(forget))[: round(remembered * count)]] = 6.0
     made = {}
@@ -106,12 +124,48 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     return one
 
 
+def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=len(ATTACKS), coins=0, **how):
+    """One audit of swapped pairs, of which ``none`` remembers what it was to forget; attacks learn their thresholds
+    from shadow models that do."""
+    size = 3 * forgotten
+    game, shadow = (
+        layout(rng, samples=size, pairs=count, k=forgotten, models=each) for count, each in ((pairs, models), (1, 2))
+    )
+    count, easy = len(game["split"]), 1.0 + 0.7 * rng.standard_normal(size)
+    y = rng.integers(CLASSES, size=size)
+    masks = ~game["heldout"], game["forget"], game["heldout"]
+    member = Membership(*masks, np.arange(count), game["split"], game["block"], np.zeros(count, bool))
+    learned = answers(rng, len(shadow["split"]), y, easy=easy, shift=3.0 * shadow["forget"], **how)
+    reference, cases = Reference(learned, y, shadow["forget"], shadow["heldout"]), {}
+    for name in ("mine", "none", "retrain", "retrain_control"):
+        shift = 3.0 * game["forget"] * (name == "none")
+        logits = answers(rng, count, y, easy=easy, shift=shift, **how)
+        scores = {
+            (module.__name__.rpartition(".")[2], "trained"): module.score(logits, y, reference, module.Options(), rng)
+            for module in ATTACKS[:attacks]
+        }
+        tosses = rng.random((coins, *game["forget"].shape))
+        scores |= {(f"coin{k}", "trained"): (toss, toss > 0.5) for k, toss in enumerate(tosses)}
+        made = case(logits, y, game["forget"][0], game["heldout"][0], "")
+        made.__dict__.update(membership=member, scores=scores, updates={}, scores_file="scores")
+        cases[name] = made
+    for name, one in cases.items():
+        others = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
+        one.__dict__["others"] = {part: cases[other] for part, other in others.items()}
+    return cases
+
+
 def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]:
     """Method → its line of verdicts of one simulated audit."""
-    rng = np.random.default_rng([seed, audited, retrained, sum(map(ord, name))])
-    made = world(rng, audited, retrained, **WORLDS[name])
+    rng, margins = np.random.default_rng([seed, audited, retrained, sum(map(ord, name))]), MARGINS
+    if name in PAIRED:
+        how = dict(PAIRED[name])
+        margins = MARGINS | dict.fromkeys(("advantage", "accuracy"), how.pop("margin", 0.05))
+        made = paired_world(rng, **how)
+    else:
+        made = world(rng, audited, retrained, **WORLDS[name])
     parts = {method: external.contributions(one, external.Options()) for method, one in made.items()}
-    lines = verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=seed).verdicts
+    lines = verdicts.compare(parts, {}, margins=margins, draws=300, seed=seed).verdicts
     return {line["method"]: line for line in lines}
 
 
@@ -148,7 +202,7 @@ def counts(name: str, audited: int, retrained: int, seed: int) -> dict[str, int]
     rows = audit(name, audited, retrained, seed)
     verdict = rows["mine"]["verdict"]
     # A method that does nothing must not be equivalent where it keeps little.
-    alike = rows["none"]["verdict"] if WORLDS[name].get("remembered", 1.0) < 1 else verdict
+    alike = rows["none"]["verdict"] if WORLDS.get(name, {}).get("remembered", 1.0) < 1 else verdict
     return {
         "distinguishable": int(rows["mine"]["p_holm"] <= 0.05), "equivalent": int(alike == "equivalent"),
         "nothing_to_find": int(verdict == "nothing_to_find"), "no_yardstick": int(verdict == "no_yardstick"),
@@ -162,16 +216,20 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
     wanted = parser.parse_args()
+    for name in ("requirements", "plans"):
+        setattr(planning, name, lambda *_: [])
+    distances.beside_none = lambda *_: None
     path = wanted.to / "worlds.csv"
-    lines = read(path)
-    for cell in [cell for cell in CELLS if wanted.only in cell[0]]:
-        line = lines.setdefault(cell, {"audits": 0, **dict.fromkeys(WORDS, 0)})
-        while line["audits"] < wanted.audits:
-            for word, one in counts(*cell, seed=line["audits"]).items():
-                line[word] += one
-            line["audits"] += 1
-            if line["audits"] % CHUNK == 0 or line["audits"] == wanted.audits:
-                write(path, lines)
+    lines, cells = read(path), [cell for cell in CELLS if wanted.only in cell[0]]
+    while cells := [cell for cell in cells if lines.get(cell, {"audits": 0})["audits"] < wanted.audits]:
+        for cell in cells:
+            line = lines.setdefault(cell, {"audits": 0, **dict.fromkeys(WORDS, 0)})
+            for _ in range(min(CHUNK, wanted.audits - line["audits"])):
+                for word, one in counts(*cell, seed=line["audits"]).items():
+                    line[word] += one
+                line["audits"] += 1
+            write(path, lines)
+    for cell, line in lines.items():
         print(cell, line, flush=True)
 
 

@@ -7,7 +7,7 @@ import pytest
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.comparisons import distances as measured
-from unlearning_audit.comparisons import sensitivity, verdicts
+from unlearning_audit.comparisons import planning, sensitivity, verdicts
 from unlearning_audit.metrics import _text
 from unlearning_audit.stats import decide, ratio
 
@@ -291,6 +291,46 @@ def test_nothing_is_equivalent_without_models_by_which_attacks_are_shown_to_find
     _, rows = compare(found)
     assert rows["x"]["verdict"] == "inconclusive"
     assert sensitivity.NO_NONE in rows["x"]["note"]
+
+
+NOISE = 20
+
+
+@pytest.fixture
+def beside_noise(monkeypatch):
+    """Verdicts of attacks with known distances and many that decide by coins, whoever is asked; no forecasts."""
+    for name in ("requirements", "plans"):
+        monkeypatch.setattr(planning, name, lambda *_: [])
+
+    def judged(truth, seed):
+        truth = {method: (*distances, *[0.0] * NOISE) for method, distances in truth.items()}
+        size = {"samples": 1040, "k": 260, "models": 2}
+        return compare(scenario(np.random.default_rng(seed), truth, **size))[1]
+
+    return judged
+
+
+def test_attacks_that_see_nothing_do_not_decide_equivalence(beside_noise, monkeypatch):
+    """Twenty of them, each nearly as wide as the margin, leave a retrained method what it is by the one that sees."""
+    truth = {"none": (0.3,), "retrain": (0.0,), "x": (0.0,)}
+    rows = [beside_noise(truth, seed)["x"] for seed in range(4)]
+    assert sum(row["verdict"] == "equivalent" for row in rows) >= 3
+    assert decide.BLIND.format(NOISE) in rows[0]["note"]
+    monkeypatch.setattr(measured.Read, "sighted", lambda read, *_: read)
+    rows = [beside_noise(truth, seed)["x"] for seed in range(2)]
+    assert not any(row["verdict"] == "equivalent" for row in rows)
+
+
+def test_an_attack_that_sees_a_method_but_not_doing_nothing_decides(beside_noise):
+    truth = {"none": (0.3, 0.0), "retrain": (0.0, 0.0), "x": (0.0, -0.2)}
+    row = beside_noise(truth, 1)["x"]
+    assert row["verdict"] == "over_unlearned"
+    assert row["found_by"] == "advantage attack1/trained"
+
+
+def test_a_method_at_the_margin_by_an_attack_that_sees_is_not_equivalent(beside_noise):
+    truth = {"none": (0.3,), "retrain": (0.0,), "x": (0.05,)}
+    assert not any(beside_noise(truth, seed)["x"]["verdict"] == "equivalent" for seed in range(2))
 
 
 @pytest.mark.parametrize(

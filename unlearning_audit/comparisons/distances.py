@@ -78,6 +78,7 @@ class Read:
     place: int
     broken: float
     differs: bool = False
+    blind: np.ndarray | None = None
 
     @property
     def attack(self) -> str:
@@ -109,8 +110,14 @@ class Read:
         exact = f"{EXACT} {p:.2g}" * self.exact
         note = "; ".join(filter(None, (LONE * alone, exact, self.numbers.note, DISAGREE * self.disagree)))
         estimate = Estimate(value, low, high, design.samples, note)
-        inner = tuple(float(end) for end in np.clip(self.together.inner, *self.side.range))
+        inner = self._hull(slice(None) if self.blind is None else ~self.blind)
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, least)
+
+    def _hull(self, which: np.ndarray | slice) -> tuple[float, float]:
+        """What holds the 1 − 2α intervals of some numbers."""
+        value, half = self.numbers.value[which], self.together.inner[which]
+        low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
+        return float(low), float(high)
 
     def _ends(self, half: float) -> tuple[float, float]:
         value = self.numbers.value[self.place]
@@ -146,9 +153,33 @@ class Read:
         together, adjusted over methods and metrics. A number's own p is adjusted by as much."""
         if not p_holm <= ALPHA:
             return self
-        p = self.together.p * (p_holm / self.together.p.min())
+        p = self._adjusted(p_holm)
         place = int(np.where(p <= ALPHA, np.abs(self.numbers.value), -1.0).argmax())
         return replace(self, place=place, differs=True)
+
+    def _adjusted(self, p_holm: float) -> np.ndarray:
+        """Each number's own p, float64 [K], adjusted by as much as the least of them is to ``p_holm``."""
+        return self.together.p * (p_holm / self.together.p.min())
+
+    def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
+        """The same, whose equivalence does not rest on numbers by which doing nothing leaves nothing.
+
+        A margin of more than half of what doing nothing leaves is none. So an attack is blind if the 1 − 2α interval of
+        doing nothing by it lies within twice the margin, and neither doing nothing nor this method is distinguishable
+        by it: what so many attacks that see nothing vary by would else decide. Where all were, none is, and none of a
+        coarse metric, which retraining itself has to be shown to be equivalent by.
+        ``p_none`` and ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
+        """
+        far, near = self.margin
+        nothing, own = none._adjusted(p_none), self._adjusted(p_holm)
+        blind = np.zeros(len(own), bool)
+        for number, name in enumerate(self.side.audited.names):
+            if own[number] > ALPHA and name in none.side.audited.names:
+                place = none.side.audited.names.index(name)
+                low, high = none._hull(np.array([place]))
+                blind[number] = nothing[place] > ALPHA and 2 * far < low and high < 2 * near
+        some = blind.any() and not blind.all() and not self.side.audited.standard.coarse
+        return replace(self, blind=blind) if some else self
 
     def capped(self, least: float) -> "Read":
         """The same with a margin that reaches half of ``least``, the lower limit of what doing nothing leaves, at

@@ -66,6 +66,7 @@ def compare(
     }
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
+    _without_blind(judged)
     coarse = _coarse(judged)
     rows = [row for method in contributions for row in _distances(method, judged)]
     beside = {(row["method"], row["metric"]): row for row in rows}
@@ -124,6 +125,16 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, tuple[float, 
             if metric in judgement.reads:
                 judgement.reads[metric] = judgement.reads[metric].capped(least)
     return state
+
+
+def _without_blind(judged: dict[str, _Judged]) -> None:
+    """Equivalence rests on attacks that are not shown to see nothing in doing nothing (`Read.sighted`)."""
+    none = judged[NONE] if NONE in judged and not judged[NONE].failed else None
+    for method, judgement in judged.items() if none else ():
+        for metric in judgement.p_holm if method != NONE else ():
+            if metric in none.p_holm:
+                p_none, p_holm = none.p_holm[metric], judgement.p_holm[metric]
+                judgement.reads[metric] = judgement.reads[metric].sighted(none.reads[metric], p_none, p_holm)
 
 
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
@@ -215,7 +226,7 @@ def _verdict(
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:
         ends = row["inner_low"], row["inner_high"]
-        note.append(decide.INNER)
+        note += [decide.INNER, decide.BLIND.format(int(one.blind.sum())) if one.blind is not None else ""]
     note = [sentence, *note, row["note"]]
     same = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {

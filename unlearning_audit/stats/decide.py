@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 #: What the interval beside the verdict *equivalent* is.
 INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
+#: What is said of attacks that do not decide equivalence.
+BLIND = "but for those of {} attacks by which doing nothing leaves nothing either"
 #: Share of α for the tests of retraining and its control.
 CONTROLS = 0.1
 

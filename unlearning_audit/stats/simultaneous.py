@@ -55,14 +55,14 @@ class Together:
 
     ``half`` float64 [K]: half-widths, units may differ; ``alone`` [K]: by the errors under which ``p`` is computed, by
     default of the mean over these very units, by their samples and models; ``p`` [K], adjusted, that all are 0;
-    ``inner``, the hull of each one's own interval at 1 − 2α: within a margin are all of them where it is (an
-    intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
+    ``inner`` [K], half-widths of each one's own interval at 1 − 2α: within a margin are all of them where the hull of
+    these is (an intersection–union test). A distance with p ≤ α lies further from 0 than ``alone`` is wide.
     """
 
     half: Float[np.ndarray, "K"]
     alone: Float[np.ndarray, "K"]
     p: Float[np.ndarray, "K"]
-    inner: tuple[float, float]
+    inner: Float[np.ndarray, "K"]
 
 
 def together(
@@ -83,6 +83,4 @@ def together(
             under = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)
     half, alone = distances.half_widths(level=single), null.half_widths(level=under, units=False)
-    inner_half = distances.half_widths(level=2 * level - 1)
-    inner = float((distances.value - inner_half).min()), float((distances.value + inner_half).max())
-    return Together(half, alone, p, inner)
+    return Together(half, alone, p, distances.half_widths(level=2 * level - 1))
