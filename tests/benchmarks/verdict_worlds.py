@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
 
 from unlearning_audit.adversary.external_case import ExternalCase  # noqa: E402
-from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
 from unlearning_audit.adversary.reference import Reference  # noqa: E402
+from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy, population  # noqa: E402
 from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: E402
 from unlearning_audit.metrics import external  # noqa: E402
@@ -124,7 +124,7 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     return one
 
 
-def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=len(ATTACKS), coins=0, **how):
+def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, coins=0, **how):
     """One audit of swapped pairs, of which ``none`` remembers what it was to forget; attacks learn their thresholds
     from shadow models that do."""
     size = 3 * forgotten

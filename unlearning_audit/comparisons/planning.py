@@ -159,7 +159,8 @@ def _counts(rows: list[dict], metrics: Collection[str], *, most: bool) -> str:
         of_part = [row for row in rows if row["what"] == NEEDED + part]
         if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
             row = max(of_part, key=_times) if most else min(of_part, key=_times)
-            clauses.append(f"{row['units'] if part == PAIRS else row['models']:g} {noun or row['unit']}")
+            count = row["units"] if part == PAIRS else row["models"]
+            clauses.append(f"{count:g} {noun or (row['unit'] if count != 1 else row['unit'].removesuffix('s'))}")
     return " or ".join(clauses)
 
 
