@@ -86,7 +86,9 @@ def regenerated() -> dict[str, list[tuple[dict, str]]]:
 
 def belongs(row: dict, line: dict, value: float) -> bool:
     """Whether a printed row is the one that a line of a kept table names by its value, method and axes."""
-    names = {line["method"], line["method"].partition("_")[0]} | ({"original"} if line["method"] == "none" else set())
+    names = {line["method"], line["method"].partition("_")[0]} | (
+        {"original", ""} if line["method"] == "none" else set()
+    )
     axes = [part for part in line["setting"].split(";") if part]
     printed = dict(part.split("=", 1) for part in row["setting"].split(";") if part)
     same = all(printed.get(name, at) == at for name, at in (axis.split("=", 1) for axis in axes))

@@ -1,8 +1,10 @@
 """The studies that are shipped say what they mean, and their plans hold what they promise."""
 
+import re
 from pathlib import Path
 
 import pytest
+from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
@@ -18,6 +20,18 @@ def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     assert len(made.cases) == sum(len(scenario.methods) for scenario in found.scenarios)
     assert set(made.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in made.cases}
     assert found.tables
+
+
+def test_the_head_of_the_swap_study_counts_its_models():
+    path = ROOT / "studies" / "swap.yaml"
+    (count,) = re.findall(r"^# .*?([0-9,]+) models are trained", path.read_text(), re.MULTILINE)
+    made = plan.make(reading.read(*reading.load([path])))
+    models = {}
+    for node in made.nodes["splits"].values():
+        protocol, settings = registry.load("protocols", node.settings["protocol"]), node.settings
+        per_block = protocol.models(protocol.Options(**settings["options"]))
+        models[node.outputs["membership"]] = len(settings["blocks"]) * per_block
+    assert sum(models[node.inputs["splits"][0]] for node in made.nodes["train"].values()) == int(count)
 
 
 def test_the_swap_study_has_the_settings_of_the_paper():

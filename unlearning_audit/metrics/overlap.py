@@ -62,13 +62,14 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
             weight = (mask[models] & (runs >= 0).any(1)).astype(np.float64)
             if weight.any(1).all():
                 part = crossed.per_model(value=np.where(weight > 0, share[models], 0.0), weight=weight)
-                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()))
+                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0.0, 1.0))
                 table.append(row(metric="ngram_overlap", role=role, estimate=estimate))
         weight = (member.forget[models] & (spans >= 0).any(1)).astype(np.float64)
         if weight.any(1).all() and member.heldout[models].any(1).all():
             for name, value in between.items():
                 part = crossed.per_model(value=np.where(weight > 0, value[models], 0.0), weight=weight)
-                table.append(row(metric=name, estimate=levels.of(part, **groups, n=int(weight.any(0).sum()))))
+                estimate = levels.of(part, **groups, n=int(weight.any(0).sum()), bounds=(0.0, 1.0))
+                table.append(row(metric=name, estimate=estimate))
         return table
 
     return list(_text.by_pair(case, read))
