@@ -49,9 +49,10 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
 
 
 def took(spec: Path) -> dict:
-    """Seconds by a job's own account, and bytes of what it left."""
-    seconds = read_json(spec).get("seconds", {}).get("function", 0.0)
-    return {"seconds": seconds, "bytes": sum(path.stat().st_size for path in spec.parent.iterdir())}
+    """Seconds and peak memory in MiB by a job's own account, and bytes of what it left."""
+    facts, size = read_json(spec), sum(path.stat().st_size for path in spec.parent.iterdir())
+    seconds = facts.get("seconds", {}).get("function", 0.0)
+    return {"seconds": seconds, "bytes": size, "memory": facts.get("peak_memory_mib", 0)}
 
 
 def starting(script: str, forked: bool) -> float:
@@ -115,5 +116,7 @@ def forecast(settings: dict) -> None:
             say(line)
     if saved := arithmetic.weights(jobs, rates):
         say(f"{display.space(saved)} of what is written are weights; keep: logits deletes them when no job needs them.")
+    if peaks := arithmetic.peaks(rows, finished):
+        say(display.memory(peaks))
     slots, gpus = settings["slots"], settings["gpus"]
     say(display.sentence(rows, start, slots, gpus, arithmetic.parents(nodes), _machine(gpus)))

@@ -213,5 +213,14 @@ def test_the_table_and_its_sentence():
     assert display.sentence(rows[:1], START, 1, 0, {}, "x").startswith("With 1 job at a time: 60 min from nothing. ")
 
 
+def test_the_memory_of_a_stage_is_that_of_its_largest_job_that_is_done():
+    rows = [row(stage, 1.0, node=node) for stage, node in (("train", "a"), ("train", "b"), ("attack", "c"))]
+    done = {"a": {"memory": 900}, "b": {"memory": 2048}, "c": {"memory": 0}, "of another study": {"memory": 9999}}
+    peaks = forecast.peaks(rows, done)
+    assert peaks == {"train": 2048}
+    assert display.memory(peaks).startswith("Most memory of a job that is done: train 2.1 GB. Ask a cluster for more")
+    assert forecast.peaks(rows, {}) == {}
+
+
 def test_bytes_as_people_say_them():
     assert [display.space(x) for x in (0, 9e3, 12e6, 3.42e9, 5e12)] == ["0 kB", "9 kB", "12 MB", "3.4 GB", "5 TB"]

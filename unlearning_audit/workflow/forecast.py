@@ -178,6 +178,16 @@ def total(rows: Iterable[dict]) -> dict[str, dict]:
     return sums
 
 
+def peaks(rows: Iterable[dict], measured: dict[str, dict]) -> dict[str, int]:
+    """Stage → most memory in MiB of its jobs that are ``measured`` (node → memory, 0 where it is not known),
+    in the order of ``rows``."""
+    most: dict[str, int] = {}
+    for row in rows:
+        if memory := measured.get(row["node"], {}).get("memory", 0):
+            most[row["stage"]] = max(memory, most.get(row["stage"], 0))
+    return most
+
+
 def parents(nodes: list[dict]) -> dict[Name, list[Name]]:
     """Which nodes each of `nodes` is made from."""
     return {

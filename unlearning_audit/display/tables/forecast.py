@@ -60,6 +60,12 @@ def sentence(
     return f"With {places}: {times[0]} from nothing{rest}. Measured on {where}."
 
 
+def memory(peaks: dict[str, int]) -> str:
+    """What jobs that are done needed at most; ``peaks``: stage → MiB."""
+    parts = ", ".join(f"{stage} {space(mib * 2**20)}" for stage, mib in peaks.items())
+    return f"Most memory of a job that is done: {parts}. Ask a cluster for more: mem_mb in its profile."
+
+
 def read(path: str | Path) -> list[dict]:
     """The rows of ``forecast.csv``. Raises ArtifactError as `cells.table`."""
     return cells.table(path, forecast.COLUMNS, text=("stage", "node", "rate"), whole=("models",))
