@@ -50,7 +50,7 @@ if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
         "--directory, or make it writable"
     )
 
-# Nothing reads it from here; this says that the file belongs to the workflow.
+# Snakemake takes this file into its record of the workflow; the study above was read from it already.
 if not workflow.config_settings.configfiles:
 
     configfile: FILES[0]

@@ -153,6 +153,35 @@ def remarks(*groups: list[str]) -> list[str]:
     return [*sentences, *isolation.REMARKS]
 
 
+def judged(
+    case: Case, metrics: dict[str, dict], place: dict, originals: list[str], unlearned: list[str]
+) -> tuple[list[Row | Failure], dict[str, added.Contribution], list[dict], dict[str, float]]:
+    """Rows, contributions and lines of records of all ``metrics``, and the seconds of each; a single row where the
+    models failed, or answered what they cannot have answered."""
+    external = isinstance(case, ExternalCase)
+    published = case.published if external else None
+    try:
+        _ = published or (case.answers(case.unlearned_files), case.originals and case.answers(case.originals))
+        rows = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
+    except FailedError as error:
+        return [Failure(error.part, "", str(error))], {}, [], {}
+    except NotFiniteError as error:
+        return [Failure("diverged", "", str(error))], {}, [], {}
+    refused, doubts = ("", []) if published else believed(case, external, originals, unlearned)
+    if refused:
+        rows = [Failure("method", "", refused)]
+    rows += [Row("remark", note=text) for text in (published.sentences if published else ())]
+    rows += [Row("doubt", note=text) for text in doubts]
+    contributed, lines, seconds = {}, [], {}
+    for key, entry in metrics.items() if not refused else ():
+        started, file, terms = time.perf_counter(), place["files"].get(key), place.get("terms", {}).get(key, {})
+        computed_rows, parts = evaluated(key, entry, file, case, terms)
+        rows, contributed = rows + computed_rows, contributed | parts
+        lines += listed(entry, file, case, terms)
+        seconds[key] = round(time.perf_counter() - started, 3)
+    return rows, contributed, lines, seconds
+
+
 @script
 def metrics(
     metrics: str,
@@ -187,7 +216,7 @@ def metrics(
     ``populations``: of models that came from elsewhere, the three files of each, with the ``reasons`` why attacks on
     them could not be asked.
     """
-    seconds, contributed, terms, unread, lines = {}, {}, place.get("terms", {}), [], []
+    unread: list[str] = []
     single = [files[0] if files else None for files in (scores, selection)]
     again = relearned, compared_relearned, generated, compared_generated
     readings = by_logits(
@@ -203,28 +232,7 @@ def metrics(
         case.missing = read_json(reasons[0]).get("missing", {}) if reasons else {}
     case.seed, case.draws = settings["seed"], settings["bootstrap"]
     case.sets = {"paper": settings["paper_set"], "adaptive": settings["adaptive_set"]}
-    published = populations and case.published is not None
-    try:
-        _ = published or (case.answers(case.unlearned_files), case.originals and case.answers(case.originals))
-        rows = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
-    except FailedError as error:
-        rows = [Failure(error.part, "", str(error))]
-    except NotFiniteError as error:
-        rows = [Failure("diverged", "", str(error))]
-    else:
-        refused, doubts = (
-            believed(case, bool(populations), list(originals), list(unlearned)) if not published else ("", [])
-        )
-        rows += [Row("remark", note=text) for text in (case.published.sentences if published else ())]
-        if refused:
-            rows = [Failure("method", "", refused)]
-        rows += [Row("doubt", note=text) for text in doubts]
-        for key, entry in settings["metrics"].items() if not refused else ():
-            started = time.perf_counter()
-            computed_rows, parts = evaluated(key, entry, place["files"].get(key), case, terms.get(key, {}))
-            rows, contributed = rows + computed_rows, contributed | parts
-            lines += listed(entry, place["files"].get(key), case, terms.get(key, {}))
-            seconds[key] = round(time.perf_counter() - started, 3)
+    rows, contributed, lines, seconds = judged(case, settings["metrics"], place, list(originals), list(unlearned))
     rows += [Row("doubt", note=text) for text in (*unread, *remarks(unlearned, scores or []))]
     rows += unchanged(originals, unlearned)
     added.write(contributions, contributed)

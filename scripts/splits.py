@@ -54,8 +54,8 @@ def splits(data: str, membership: str, settings: dict, place: dict, selection: l
     """Draw the blocks of one batch and stack their models; ``selection`` is for protocols that choose by it. In a
     sequence, as they are after the ``request`` of that number.
 
-    The spec counts the exact copies on both sides of what is to be told apart, summed over models: who has a copy that
-    is kept cannot be forgotten.
+    The spec counts samples that have an exact copy in another role, summed over models: a sample whose copy is kept
+    cannot be forgotten.
     """
     return apart(
         lambda: make(data, membership, settings, place, selection),

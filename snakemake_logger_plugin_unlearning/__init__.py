@@ -1,4 +1,4 @@
-"""Loaded by Snakemake before it reads a study, so that a file that is none is told in one sentence.
+"""Loaded by Snakemake before it reads a study, so that an error in the file is reported in one sentence.
 
 A plugin is the only code of ours that Snakemake loads so early; which of its kinds it is does not matter. The library
 is imported only where a file could not be read: a workflow's Snakefile brings a library of its own.

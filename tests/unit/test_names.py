@@ -19,6 +19,9 @@ WORDS = {
 #: Of all bindings so many may be such words.
 SHARE = 0.01
 
+#: A screen: so many lines has a function at most, besides its docstring.
+LINES = 60
+
 FOLDERS = ("unlearning_audit", "scripts", "snakemake_logger_plugin_unlearning")
 
 
@@ -54,3 +57,28 @@ def test_such_words_are_counted_wherever_they_are_bound():
     assert words == {"told": 1, "own": 1, "found": 1, "one": 1, "known": 1, "other": 1}
     assert total == 7
     assert poor(bindings("def score(logits, *, rows):\n    values = [row for row in rows]\n"))[0] == {}
+
+
+def long(text: str) -> list[tuple[str, int]]:
+    """Functions of a module that do not fit on a screen, and their lines without the docstring."""
+    functions = (
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
+    lengths = []
+    for node in functions:
+        docstring = node.body[0] if ast.get_docstring(node) is not None else None
+        besides = docstring.end_lineno - docstring.lineno + 1 if docstring else 0
+        lengths.append((node.name, node.end_lineno - node.lineno + 1 - besides))
+    return [(name, lines) for name, lines in lengths if lines > LINES]
+
+
+def test_every_function_fits_on_a_screen():
+    root = source.SCRIPTS.parent
+    files = [path for folder in FOLDERS for path in sorted(Path(root, folder).rglob("*.py"))]
+    assert {path.name: functions for path in files if (functions := long(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_a_function_is_measured_without_its_docstring():
+    body = "    x = 1\n" * LINES
+    assert long(f"def f():\n{body}") == [("f", LINES + 1)]
+    assert long(f'def f():\n    """Say\n    it."""\n{body[10:]}') == []

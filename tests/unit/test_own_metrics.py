@@ -81,7 +81,11 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             '{"": 1, "x": single(',
             "mine.py: contributions must map names to Contribution, it returned dict",
         ),
-        ("Standard(0.0, 1,", "Standard(0.0, 2,", "mine.py: contributions: field 'mine.near' is 2, but must be 1 or -1"),
+        (
+            "Standard(0.0, 1,",
+            "Standard(0.0, 2,",
+            "mine.py: contributions: field 'mine.near' is 2, but must be one of 1, -1",
+        ),
         (
             "options.shift",
             "options.shaft",

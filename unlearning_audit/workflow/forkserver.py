@@ -24,7 +24,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.forks import DRAWING, SCRIPTS, SERVERS, WITH_MODELS
 
 #: Library that a plug-in declares in LIBRARIES → the server that has it.
-OF_LIBRARY = {"transformers": "text", "torchvision": "vision", "rouge_score": "rouge_score", "art": "art"}
+OF_LIBRARY = {"transformers": "text", "art": "art"}
 
 #: Environment variable; 0 disables the server.
 SWITCH = "UNLEARNING_FORKSERVER"
