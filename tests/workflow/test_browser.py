@@ -240,6 +240,17 @@ def test_it_prints_in_few_pages(visit):
     assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 12
 
 
+def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
+    page = visit("", 1050)
+    page.emulate_media(media="print")
+    outside = """() => [...document.querySelectorAll(".square")].filter((cell) =>
+        [...cell.querySelectorAll("span:not(.hidden)")].some((part) =>
+            part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)).map((cell) => cell.textContent)"""
+    assert page.evaluate(outside) == []
+    ink = "() => getComputedStyle(document.querySelector('.square .bar')).printColorAdjust"
+    assert page.evaluate(ink) == "exact"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "fragment", ["", "#transpose=1&verdict=broken", "#steps=1&hide=plain", "#open=scrub%7Cplain%7C"]

@@ -177,8 +177,9 @@ def places(cases: list[dict]) -> list[tuple[str, str]]:
 
 
 def label(where: tuple[str, str]) -> str:
-    """Scenario and axis setting for people."""
-    return ": ".join(filter(None, [where[0].replace("_", " "), naming.setting(where[1])]))
+    """Scenario and axis setting for people, without the scenario where its axis is called so: "size = 400"."""
+    scenario, setting = where[0].replace("_", " "), naming.setting(where[1])
+    return setting if setting.startswith(f"{scenario} = ") else ": ".join(filter(None, [scenario, setting]))
 
 
 def methods(cases: list[dict]) -> list[str]:

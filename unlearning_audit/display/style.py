@@ -86,8 +86,11 @@ def markers(methods: list[str]) -> dict[str, str]:
     return {"none": "x", "retrain": "o", "retrain_control": "o", **shapes}
 
 
-def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True, width: float | None = None):
-    """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels."""
+def panels(
+    count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
+):
+    """(figure, list of ``count`` axes) in rows of at most ``columns``; half a page wide up to two panels. ``height`` in
+    inches of every row, or of each row."""
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
 
@@ -95,8 +98,9 @@ def panels(count: int, *, height: float, columns: int = 3, share_y: bool = True,
     across = min(count, columns)
     down = -(-count // across)
     width = width or (HALF if across <= 2 else WHOLE)
-    figure = Figure(figsize=(width, height * down), layout="constrained")
-    grid = figure.subplots(down, across, squeeze=False, sharey=share_y)
+    heights = height if isinstance(height, list) else [height] * down
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False, sharey=share_y, height_ratios=heights)
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
     axes = list(grid.flat)
     for spare in axes[count:]:

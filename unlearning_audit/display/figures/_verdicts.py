@@ -1,5 +1,6 @@
 """Every method between doing nothing (0) and retraining (1), by every deciding metric at once."""
 
+import itertools
 import math
 
 from unlearning_audit.display import decisions, lookup, naming, style
@@ -7,8 +8,7 @@ from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.stats import decide
 
 LIMITS = (-0.35, 1.35)
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-MARKS = ("o", "s", "D", "^")
+ACROSS = 3
 
 
 def draw(judgements: Decisions):
@@ -21,26 +21,18 @@ def draw(judgements: Decisions):
         axis.set_axis_off()
         axis.text(0, 0.5, "No method of this study was compared with none.", va="center", color=style.MUTED)
         return figure
-    metrics = list(dict.fromkeys(row["metric"] for where in places for row in _rows(judgements, where)))
-    looks = {name: (COLOURS[i % 4], MARKS[i % 4]) for i, name in enumerate(metrics)}
-    most = max(len(_methods(judgements, where)) for where in places)
-    figure, axes = style.panels(len(places), height=0.6 + 0.2 * most, share_y=False, width=style.WHOLE)
-    for axis, where in zip(axes, places, strict=True):
-        methods = _methods(judgements, where)
-        for at, method in enumerate(methods):
-            distances = [row for row in _rows(judgements, where) if row["method"] == method]
-            _row(axis, at, distances, looks, judgements.verdicts[where][method])
-        for x in (0, 1):
-            axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-        axis.set_title(lookup.label(where))
-        axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
-        axis.set_ylim(most - 0.4, -0.6)
-        axis.set_xlim(*LIMITS)
-        axis.set_xticks((0, 0.5, 1), ("none", "half", "retraining"))
-        axis.tick_params(axis="y", length=0)
-        axis.spines["left"].set_visible(False)
-        axis.grid(axis="x")
-        axis.set_axisbelow(True)
+    drawn = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
+    metrics = list(dict.fromkeys(row["metric"] for row in drawn))
+    colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
+    looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
+    # Every row of panels is as high as the longest list of methods in it.
+    counts = [len(_methods(judgements, where)) for where in places]
+    most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
+    heights = [0.42 + 0.16 * count for count in most]
+    figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
+    for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
+        _panel(axis, judgements, where, looks, most[at // ACROSS])
+        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(places))
     handles = [
         Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
         for name, (colour, mark) in looks.items()
@@ -61,6 +53,25 @@ def draw(judgements: Decisions):
     return figure
 
 
+def _panel(axis, judgements: Decisions, where: decisions.Place, looks: dict, most: int) -> None:
+    """The rows of one scenario, in a panel for ``most`` of them."""
+    methods = _methods(judgements, where)
+    for at, method in enumerate(methods):
+        distances = [row for row in _rows(judgements, where) if row["method"] == method]
+        _row(axis, at, distances, looks, judgements.verdicts[where][method])
+    for x in (0, 1):
+        axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+    axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+    axis.set_yticks(range(len(methods)), [naming.method(name) for name in methods])
+    axis.set_ylim(most - 0.4, -0.6)
+    axis.set_xlim(*LIMITS)
+    axis.set_xticks((0, 0.5, 1), ("none", "half", "retrain"))
+    axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
 def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
     return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
 
@@ -74,7 +85,7 @@ def _row(axis, at: int, distances: list[dict], looks: dict, verdict: dict) -> No
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
         failed = verdict["verdict"] == decide.FAILED
-        style.absent(axis, at, "failed" if failed else "none itself is not distinguishable from retraining")
+        style.absent(axis, at, "failed" if failed else decisions.WORDS[decide.NOTHING_TO_FIND])
         return
     for i, row in enumerate(finite):
         colour, mark = looks[row["metric"]]

@@ -242,7 +242,10 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
     from markupsafe import Markup
 
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
-    titles = {"verdicts": "Between doing nothing and retraining", "resolution": "Hours against resolution"}
+    titles = {
+        "verdicts": "Between doing nothing and retraining",
+        "resolution": "What this study can tell, and what a larger one could",
+    }
     tables = {
         name: {"sheet": _sheet(make(judgements, order["study"])), **_downloads(name, files, TABLE_FILES)}
         for name, make in makers.items()

@@ -188,7 +188,7 @@ def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> t
 
 def _ratio(ratio: float | None, *, limited: bool) -> Entry:
     if ratio is None:
-        return Entry("—", ("the scenario does not ask for this method",))
+        return Entry("")  # the scenario does not ask for this method
     if math.isnan(ratio):
         return Entry("—", ("the scenario does not retrain, so there is nothing to compare with",))
     slow = limited and ratio > LIMIT
