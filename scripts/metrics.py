@@ -27,7 +27,7 @@ from unlearning_audit.artifacts.logits import content
 from unlearning_audit.artifacts.rows import Failure, Row
 from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.declarations import name_in_study
-from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import check_names
 from unlearning_audit.randomness.keyed import generator
@@ -48,11 +48,17 @@ def evaluated(
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "contributions.npz").absolute()
-            plain = isolated(lambda: sent(*computed(key, entry, file, case), path, where), where, **terms)["rows"]
-            parts = received(path, where)
+            reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
+            if "missing" in reply:
+                return [Failure("missing", key, reply["missing"])], {}
+            plain, parts = reply["rows"], received(path, where)
+        rows = [Row(**fields) for fields in plain]
         if file is not None:
-            check_names([*(fields["metric"] for fields in plain), *parts], key, file)
-        return [Row(**fields) for fields in plain], parts
+            if problem := files.problem(rows):
+                raise PluginError(f"{readable(file)}: {problem}")
+            check_names([*(row.metric for row in rows), *parts], key, file)
+            rows = [replace(row, note=printable(row.note)) for row in rows]
+        return rows, parts
     except NoAnswerError as error:
         return [Failure("missing", key, str(error))], {}
     except PluginError as error:
@@ -65,7 +71,8 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
-    with guard(module.__file__, but=ArtifactError):
+    # What a user's file makes of a sound file is its own failure, and what it finds damaged costs its row alone.
+    with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
         rows = module.rows(case, options, generator(case.seed, entry["name"]))
         parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
@@ -98,9 +105,14 @@ def listed(entry: dict, file: str | None, case: Case, terms: dict) -> list[dict]
         return []
 
 
-def sent(rows: list[Row], parts: dict[str, added.Contribution], path: Path, file: str) -> dict:
-    """What a user's metric returned, on its way to another process: rows in JSON values, the rest in a file."""
-    with guard(file):
+def sent(key: str, entry: dict, file: str | None, case: Case, path: Path) -> dict:
+    """What `computed` returns, on its way to another process: rows in JSON values, the rest in the file at ``path``; or
+    what is missing for it."""
+    try:
+        rows, parts = computed(key, entry, file, case)
+    except NoAnswerError as error:
+        return {"missing": str(error)}
+    with guard(file or registry.source_file("metrics", entry["name"])):
         added.write(path, parts)
         return {"rows": [{name: plain(value) for name, value in asdict(row).items()} for row in rows]}
 

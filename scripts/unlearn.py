@@ -1,6 +1,7 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from job import script
@@ -9,32 +10,71 @@ from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
+from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, check_models, described
 from unlearning_audit.workflow.open_bank import dump, open_bank
+
+
+def opened(
+    data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str]
+) -> tuple[Bank, Callable, Rows, Rows]:
+    """The trained models, the method with its options, and what each model shall forget and keep."""
+    bank = open_bank(data, member, settings, place, base)
+    bank.load(trained)
+    bank.seeds = member.unlearning_seeds()
+    forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
+    method = registry.load("methods", settings["method"], place.get("method_file"))
+    options = method.Options(**settings["method_options"])
+    return bank, lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
 
 
 def forgotten(
     data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str], models: str | None
 ) -> tuple[Bank, dict]:
     """The models after unlearning, written to ``models`` if that is given; and facts for the spec."""
-    bank = open_bank(data, member, settings, place, base)
-    bank.load(trained)
-    bank.seeds = member.unlearning_seeds()
-    forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
-    method = registry.load("methods", settings["method"], place.get("method_file"))
-    options, before = method.Options(**settings["method_options"]), described(bank)
-    file = settings["method_options"].get("file") or method.__file__
+    bank, method, forget, retain = opened(data, member, trained, settings, place, base)
+    file, before = file_of(settings, place), described(bank)
     started = time.perf_counter()
     with guard(file):
-        returned = method.unlearn(bank, forget, Rows.where(member.retain), options)
+        returned = method(bank, forget, retain)
     with guard(file):  # the first one ended the copies that the method made of this process, so that none writes
         check_models(bank, before, returned, file)
         seconds = time.perf_counter() - started
         if models is not None:
             bank.write(models)
     return bank, {"unlearn_seconds": round(seconds, 3), **({"privacy": bank.privacy} if bank.privacy else {})}
+
+
+def file_of(settings: dict, place: dict) -> str:
+    """The file of the method: the user's own, or the library's."""
+    own = settings["method_options"].get("file") or place.get("method_file")
+    return own or str(registry.source_file("methods", settings["method"]))
+
+
+def by_itself(data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str]) -> dict:
+    """Nothing, if a user's method changes every model of the first batch by itself; what is little is remarked on.
+
+    Raises PluginError if it does not (see `influence`). Where the rehearsal fails, nothing is known.
+    """
+    file = place.get("method_file")
+    if file is None or member.block.min() > 0:
+        return {}
+
+    def rehearse() -> dict:
+        bank, method, forget, retain = opened(data, member, trained, settings, place, base)
+        with guard(file):
+            return {"share": influence.influence(bank, method, forget, retain)}
+
+    try:
+        share = isolation.isolated(rehearse, file, trace=False, time_limit=influence.SECONDS, quiet=True)["share"]
+    except (ValueError, RuntimeError, MemoryError, OSError):
+        return {}
+    if share > influence.MUCH:
+        raise PluginError(influence.sentence(share, file))
+    isolation.remark(influence.sentence(share, file))
+    return {}
 
 
 @script
@@ -84,9 +124,11 @@ def unlearn(
     if user_file is None:
         file = place.get("file")
         if "time_limit" in terms:
-            file = file or str(registry.source_file("methods", settings["method"]))
+            file = file or file_of(settings, place)
         return attempt(lambda: answered(*forgotten(*context, None), models), models, logits, "method", file, **terms)
     facts = attempt(lambda: forgotten(*context, models)[1], models, logits, "method", user_file, **terms)
+    if "failed" not in facts:
+        facts |= attempt(lambda: by_itself(*context), models, logits, "method", None)
     if "failed" in facts:
         return facts
     limits = {"declared": terms["declared"]} if "declared" in terms else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from unlearning_audit.plugins import guard as module
-from unlearning_audit.plugins.guard import PluginError, faulty, guard, readable
+from unlearning_audit.plugins.guard import MachineError, PluginError, faulty, guard, readable
 from unlearning_audit.plugins.isolation import isolated
 
 FILE = """import ctypes, os, signal, sys
@@ -92,6 +92,12 @@ def test_many_lines_become_one():
         (RuntimeError("shape"), True),
         (RecursionError("deep"), True),
         (MemoryError(), False),
+        (MemoryError("Unable to allocate 2.00 GiB for an array with shape (16384, 16384)"), False),
+        (MemoryError("Unable to allocate 8.00 EiB for an array with shape (1073741824, 1073741824)"), True),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9223372036854775 bytes."),
+            True,
+        ),
         (KeyboardInterrupt(), False),
         (OSError(errno.ENOSPC, "full"), False),
         (OSError(errno.EIO, "broken"), False),
@@ -208,6 +214,53 @@ def test_other_errors_keep_their_kind(mine, capfd, error, kind):
     with pytest.raises(kind) as told:
         isolated(fail, mine[0])
     assert not isinstance(told.value, PluginError)
+
+
+EXCHANGED = {
+    "the end of a process": "os._exit = lambda code: None; raise KeyError('mine')",
+    "what tells calls": "traceback.format_exception = traceback.print_exc = None; raise KeyError('mine')",
+    "what sends": "json.dumps = lambda *values, **how: '[]'",
+    "a half of the answer": "json.dumps = lambda *values, **how: '{\"returned\": {}}'",
+    "words that nobody can write": "raise KeyError('\\udcff')",
+    "the end of a generator": "raise GeneratorExit('mine')",
+    "the files of a process": "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); open(os.devnull)",
+    "its outlets": "os.closerange(0, 256)",
+}
+
+
+@pytest.mark.parametrize("code", EXCHANGED.values(), ids=EXCHANGED)
+def test_whatever_a_file_exchanges_it_fails_by_its_name(mine, capfd, code):
+    path, scope = mine
+    lines = f"def strange():\n    import json, os, resource, traceback\n    {code}\n"
+    exec(compile(lines, str(path), "exec"), scope)
+    with pytest.raises(PluginError, match=r"^mine\.py"):
+        isolated(lambda: called(path, scope["strange"]) or {}, path)
+
+
+def test_what_fails_after_a_users_file_has_run_is_its_failure(mine, capfd):
+    def after(file, error):
+        with guard(file):
+            pass
+        raise error
+
+    path, _ = mine
+    with pytest.raises(PluginError, match=r"^mine\.py: .*: KeyError: 'later'"):
+        isolated(lambda: after(path, KeyError("later")), path)
+    with pytest.raises(PluginError, match=r"^as it is$"):
+        isolated(lambda: after(path, ValueError("as it is")), path)
+    ours = Path(module.__file__)
+    with pytest.raises(RuntimeError, match="later") as told:  # nothing of a user's has run: a defect is ours
+        isolated(lambda: after(ours, KeyError("later")), ours)
+    assert not isinstance(told.value, PluginError)
+
+
+@pytest.mark.parametrize("error", [MemoryError("mine"), OSError(errno.ENOSPC, "full"),
+                                   RuntimeError("CUDA error: out of memory")])  # fmt: skip
+def test_a_machine_at_its_end_is_told_with_the_place_and_is_no_result(mine, capfd, error):
+    path, scope = mine
+    exec(compile("def ask(error):\n    raise error\n", str(path), "exec"), scope)
+    with pytest.raises(MachineError, match=r"^mine\.py line 2, in ask: .* at its end"):
+        isolated(lambda: called(path, scope["ask"], error), path)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc").exists(), reason="only Linux ends children so")

@@ -131,3 +131,35 @@ def test_what_follows_from_another_failure_is_no_fault_of_a_plug_in():
     kinds = {kind: Failure(kind, "x", "why") for kind in rows.KINDS}
     assert {kind for kind, failure in kinds.items() if failure.whole} == {"model", "method", "diverged"}
     assert {kind for kind, failure in kinds.items() if not failure.raised} == {"diverged", "missing"}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (Row("mine", value=True), "field 'value' of the row 'mine' must be a number, not True"),
+        (Row("mine", value=10**400), "must be a number"),
+        (Row("mine", value="0.5"), "must be a number, not '0.5'"),
+        (Row("mine", n=-5), "field 'n' of the row 'mine' must be a whole number of at least 0, not -5"),
+        (Row("mine", pair=1.5), "field 'pair' of the row 'mine' must be a whole number"),
+        (Row("mine", note="\udcff"), "text that can be written in UTF-8"),
+        (Row("mine", note="x" * 3000), "text of at most 2,000 characters"),
+        (Row("mine\nyours"), "printable text in one line"),
+        (Row(3), "field 'metric' of the row 3 must be text"),
+        (Row("mine", 0.5, 0.9, 0.1), "the interval of the row 'mine' ends, at 0.1, before it begins, at 0.9"),
+        (Row("mine", 0.7, rate=None, attack="kde"), "two rows are called 'mine' of attack kde; set a field that"),
+    ],
+)
+def test_a_row_that_could_not_be_read_again_is_named(row, words):
+    before = [
+        Row("mine", 0.5, attack="kde"),
+        Row("mine", 0.5, attack="kde", pair=0),
+        Row("mine", math.inf, role="test"),
+    ]
+    assert rows.problem(before) == ""
+    assert words in rows.problem([*before, row])
+
+
+def test_too_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr(rows, "MOST", 2)
+    assert rows.problem([Row("mine", pair=pair) for pair in range(2)]) == ""
+    assert "3 rows are more than the 2 that tables take" in rows.problem([Row("mine", pair=pair) for pair in range(3)])

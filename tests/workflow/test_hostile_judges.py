@@ -46,6 +46,8 @@ METRICS = {
     "undeclared": ("pass", "Row('other', value=0.5)"),
     "second_q": ("pass", "Row('q', value=0.99, attack='extended')"),
     "doubtful": ("pass", "Row('doubt', note='do not believe it')"),
+    "truth": ("pass", "Row('mine', value=True)"),
+    "twice": ("pass", "Row('mine', value=0.7)"),
     "waits": ("import time; time.sleep(600)", ""),
 }
 ARGUMENTS = "options, rng"
@@ -85,16 +87,20 @@ def test_no_number_of_another_attack_or_metric_changes(judged, finished):
 
 
 def test_each_is_named_with_what_it_did(judged):
-    _, said = judged
+    place, said = judged
+    named = [f"scenarios.main.{row['failed']}s.{row['name']}: {row['note']}" for row in rows(place) if row["failed"]]
+    assert sum(line in said for line in set(named)) == 6  # the terminal has room for some
     for line in (
         "scenarios.main.attacks.grabs: grabs.py: ",
         "scenarios.main.attacks.sleeps: sleeps.py: it was ended after 1.5 s, its time_limit",
         "scenarios.main.metrics.waits: waits.py: it was ended after 1.5 s, its time_limit",
         "scenarios.main.metrics.undeclared: undeclared.py: rows may not be called 'other'; QUANTITIES declares mine",
         "scenarios.main.metrics.second_q: second_q.py: rows may not be called 'q', which the library's own are",
+        "scenarios.main.metrics.truth: truth.py: field 'value' of the row 'mine' must be a number, not True",
+        "scenarios.main.metrics.twice: twice.py: two rows are called 'mine'; set a field that tells them apart",
         "scenarios.main.metrics.doubtful: doubtful.py: rows may not be called 'doubt', which the library's own are",
     ):
-        assert line in said
+        assert [told for told in named if told.startswith(line)], line
     for name in ("decent", "honest"):
         assert f"{name}.py" not in said
 

@@ -40,6 +40,9 @@ BODIES = {
     "mixes": "bank.edit(lambda name, w: w[:1].expand_as(w).clone())",
     "mixes_some": "bank.edit(lambda name, w: torch.cat([w[:1].expand_as(w[:3]), w[3:]]).clone())",
     "means_of_all": "bank.edit(lambda name, w: w.mean(0, keepdim=True).expand_as(w).clone())",
+    "mixes_half": "bank.edit(lambda name, w: (w + w.roll(1, 0)) / 2)",
+    "mixes_head": "bank.edit(lambda name, w: w[:1].expand_as(w).clone() if name.startswith(bank.model.head) else w)",
+    "mixes_little": "bank.edit(lambda name, w: w * (torch.rand(w.shape[1:]) < 0.9) + 1e-3 * w.std())",
     "rolls": "bank.edit(lambda name, w: w.roll(1, 0))",
     "forever": "import time; time.sleep(600)",
     "opens": "open('rate.txt').read(); open('declared.txt').read()",
@@ -47,6 +50,8 @@ BODIES = {
     "colours": "raise KeyError('\\x1b[31mred\\x1b[0m\\a')",
     "interrupts": "raise KeyboardInterrupt",
     "limits": "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))",
+    "sends": "import json; json.dumps = lambda *a, **k: '[]'",
+    "traces": "import sys; sys.settrace(lambda *a: 1 / 0)",
     "unimports": "import sys; sys.modules.pop('numpy'); sys.setrecursionlimit(60)",
 }
 #: Those that change nothing about the models: their logits are those of the originals.
@@ -104,6 +109,8 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostil
     assert failed == {
         "mixes",
         "mixes_some",
+        "mixes_half",
+        "mixes_head",
         "means_of_all",
         "rolls",
         "forever",
@@ -111,6 +118,8 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(hostil
         "colours",
         "interrupts",
         "limits",
+        "sends",
+        "traces",
         "unimports",
     }
 
@@ -150,7 +159,8 @@ def test_what_fails_after_a_file_is_the_failure_of_that_file(hostile):
     place, done = hostile
     (garbled,) = set(notes(place, "garbles", "failed"))
     assert garbled.startswith("garbles.py: the weights that it left cannot be read")
-    assert "scenarios.main.methods.garbles: garbles.py" in done.stdout
+    told = [name for name in BODIES if f"scenarios.main.methods.{name}: {name}.py" in done.stdout]
+    assert len(told) >= 6  # the terminal has room for some; the report names all
 
 
 def test_processes_that_are_left_behind_are_ended_and_told(hostile):
@@ -172,9 +182,9 @@ def test_output_is_bounded_and_told(hostile):
 
 
 def test_a_time_limit_is_told_by_name(hostile):
-    _, done = hostile
-    wanted = "scenarios.main.methods.forever: forever.py: it was ended after 2 s, its time_limit; make it faster"
-    assert wanted in done.stdout
+    place, _ = hostile
+    (note,) = set(notes(place, "forever", "failed"))
+    assert note == "forever.py: it was ended after 2 s, its time_limit; make it faster or raise time_limit"
 
 
 def test_files_that_are_read_are_named_or_declared(hostile):
@@ -194,14 +204,15 @@ def test_an_edit_of_what_is_declared_runs_the_method_again(hostile):
 
 
 def test_models_that_were_mixed_are_no_result(hostile):
-    place, done = hostile
-    for method in ("mixes", "mixes_some", "means_of_all"):
+    place, _ = hostile
+    for method in ("mixes", "mixes_some", "mixes_half", "mixes_head", "means_of_all"):
         (note,) = set(notes(place, method, "failed"))
-        assert "models 0 and 1 answer alike" in note
-        assert f"scenarios.main.methods.{method}: " in done.stdout
+        assert "it does to a model depends on the models beside it" in note or "models 0 and 1 answer alike" in note
         assert [row["metric"] for row in rows(place) if row["method"] == method and row["value"]] == []
     (note,) = set(notes(place, "rolls", "failed"))
-    assert "model 0 answers as model 7 did before unlearning" in note
+    assert "rolls.py: what it does to a model depends on the models beside it" in note
+    (doubt,) = set(notes(place, "mixes_little", "doubt"))
+    assert "mixes_little.py: what it does to a model depends on the models beside it" in doubt
 
 
 def test_what_would_colour_the_terminal_is_written_out(hostile):

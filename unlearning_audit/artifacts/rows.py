@@ -105,9 +105,58 @@ FAILURE = "failed"
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
+#: Rows that one metric gives of one method, at most; characters of a text in them.
+MOST, LONGEST = 100_000, 2000
+
 _WHOLE = ("n", "pair", "model", "models", "request", "step")
 _REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
 _EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
+
+
+def problem(rows: Sequence[Row]) -> str:
+    """What is wrong with rows of unknown origin, so that they could not be read again or would be two numbers for one
+    thing; "" if nothing is."""
+    if len(rows) > MOST:
+        return f"{len(rows):,} rows are more than the {MOST:,} that tables take; what belongs to samples is no row"
+    places: set[tuple] = set()
+    for row in rows:
+        for name in COLUMNS:
+            if expected := _unfit(name, getattr(row, name)):
+                return (
+                    f"field {name!r} of the row {row.metric!r:.60} must be {expected}, not {getattr(row, name)!r:.60}"
+                )
+        if row.ci_low > row.ci_high:
+            return (
+                f"the interval of the row {row.metric!r} ends, at {row.ci_high:g}, before it begins, at {row.ci_low:g}"
+            )
+        place = (row.metric, row.attack, *row.place)
+        if place in places:
+            where = ", ".join(f"{name} {value}" for name, value in (("attack", row.attack), *row.place) if value != "")
+            return (
+                f"two rows are called {row.metric!r}{f' of {where}' if where else ''}; set a field that tells them "
+                f"apart ({', '.join(PLACES)})"
+            )
+        places.add(place)
+    return ""
+
+
+def _unfit(name: str, value: object) -> str:
+    """What a field must hold, if it does not hold that."""
+    if name in _WHOLE:
+        fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+        return "" if fits or (value is None and _EMPTY[name] is None) else "a whole number of at least 0"
+    if name in _REAL:
+        if value is None and _EMPTY[name] is None:
+            return ""
+        fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 63)
+        return "" if fits and not isinstance(value, bool) else "a number"
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return f"text of at most {LONGEST:,} characters"
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "text that can be written in UTF-8"
+    return "" if name == "note" or value.isprintable() else "printable text in one line"
 
 
 def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:

@@ -2,19 +2,21 @@
 
 import errno
 import os
+import re
 import signal
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: So many of the last calls are kept of an error.
-CALLS = 10
+#: So many of the last calls are kept of an error, and so many characters of its text are looked at.
+CALLS, LONGEST = 10, 10_000
 
 LIBRARY = Path(__file__).resolve().parents[1]
 
-#: What the system says when it, and no plug-in, is at its end.
-EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS, errno.ESTALE)
+#: What the system says when it, and no plug-in, is at its end. How many files a process may open at once (EMFILE) is
+#: the system's limit for the library's code, while a user's file that reaches it has left them open.
+EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EIO, errno.ENFILE, errno.EROFS, errno.ESTALE)
 
 #: How messages about memory, and those of a card and its libraries, are known; torch raises RuntimeError for most.
 MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed", "allocation_failed")
@@ -27,8 +29,18 @@ CARD = (
 MISUSE = ("device-side assert", "stream is capturing", "deterministic")
 
 
+#: Sizes in messages about memory.
+SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGTPE]iB)", re.IGNORECASE)
+UNITS = {"bytes": 1, **{f"{letter}ib": 1 << 10 * power for power, letter in enumerate("kmgtpe", start=1)}}
+
 #: The working directory of the job, in a process where a plug-in may change it.
 FOLDER: list[str] = []
+
+#: Users' files of which code has run in this process, so that nothing in it need be as it was.
+TOUCHED: set[str] = set()
+
+#: The end of a process, which a user's file may exchange for something else.
+end_process = os._exit
 
 
 class PluginError(ValueError):
@@ -43,6 +55,19 @@ class PluginError(ValueError):
         self.file, self.line, self.trace = file, line, trace
 
 
+class MachineError(ValueError):
+    """Memory, a disk or a card was at its end while a user's file ran: no result about the file, and worth another
+    run."""
+
+    def __init__(self, error: BaseException | str, file: str | Path = "") -> None:
+        super().__init__(
+            error
+            if isinstance(error, str)
+            else f"{place(error, file)}: {_error_text(error)}. Memory, a disk or a card "
+            "is at its end: free it, or give the job more, and run again; or leave this file out of the study"
+        )
+
+
 @contextmanager
 def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None]:
     """Raise PluginError for everything that code of the plug-in in ``file`` raises, its calls of sys.exit included.
@@ -52,35 +77,60 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
     what it was, because paths of a job are relative to it.
     """
     process, folder = os.getpid(), os.getcwd()
+    if not in_library(file):
+        TOUCHED.add(str(file))
     try:
         yield
     except BaseException as error:
         if os.getpid() != process:
-            os._exit(1)
-        if isinstance(error, (PluginError, but)) or not faulty(error):
+            end_process(1)
+        if isinstance(error, (PluginError, but)) or not faulty(error, file):
             raise
-        trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)
-        raise PluginError(
-            f"{place(error, file)}: {_error_text(error)}", readable(file), line(error, file), trace
-        ) from error
+        raise blamed(error, file) from error
     finally:
         if os.getpid() == process:
             os.chdir(folder)
     if os.getpid() != process:
-        os._exit(0)
+        end_process(0)
 
 
-def faulty(error: BaseException) -> bool:
-    """Whether an error is the fault of the code that raised it, and not of the machine or of who runs it."""
+def blamed(error: BaseException, file: str | Path) -> PluginError:
+    """An error as the failure of a plug-in's file: the place and the words; the calls that led there, if they can be
+    told."""
+    trace = ""
+    with suppress(Exception):  # the code may have exchanged what tells them
+        trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)
+    try:
+        return PluginError(f"{place(error, file)}: {_error_text(error)}", readable(file), line(error, file), trace)
+    except Exception:
+        return PluginError(f"{readable(file)}: {_error_text(error)}", readable(file), 0, trace)
+
+
+def faulty(error: BaseException, file: str | Path | None = None) -> bool:
+    """Whether an error is the fault of the code in ``file`` that raised it, and not of the machine or of who runs it.
+
+    Where nothing is said of a ``file``, the code is the library's.
+    """
     if isinstance(error, KeyboardInterrupt):  # where Ctrl-C ends the process, only the code can have raised it
         return signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-    if isinstance(error, (GeneratorExit, MemoryError)):
+    if isinstance(error, GeneratorExit):
         return False
+    if isinstance(error, MemoryError):
+        return _beyond_machine(str(error))
     if isinstance(error, OSError):
-        return error.errno not in EXHAUSTED
+        limits = (*EXHAUSTED, errno.EMFILE) if file is None or in_library(file) else EXHAUSTED
+        return error.errno not in limits
     if isinstance(error.__cause__, OSError):
-        return faulty(error.__cause__)
-    return not (isinstance(error, RuntimeError) and of_machine(str(error)))
+        return faulty(error.__cause__, file)
+    return not (isinstance(error, RuntimeError) and of_machine(str(error))) or _beyond_machine(str(error))
+
+
+def _beyond_machine(text: str) -> bool:
+    """Whether a message says that more memory was asked for at once than the whole machine has."""
+    if "cuda" in text.lower() or not (size := SIZE.search(text)):
+        return False
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return float(size[1].strip(".") or 0) * UNITS[size[2].lower()] > machine
 
 
 def of_machine(text: str) -> bool:
@@ -152,7 +202,7 @@ def _frames(error: BaseException, file: str | Path) -> tuple[list, list]:
 def _error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
-    text = printable(" ".join(_text(error).split()))
+    text = printable(" ".join(_text(error)[:LONGEST].split()))
     text = text if len(text) <= 300 else f"{text[:297]}..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -15,8 +15,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from unlearning_audit.plugins import descendants
-from unlearning_audit.plugins.guard import FOLDER, PluginError, printable, readable, same
-from unlearning_audit.plugins.output import Relay
+from unlearning_audit.plugins.guard import (
+    FOLDER,
+    TOUCHED,
+    MachineError,
+    PluginError,
+    blamed,
+    end_process,
+    faulty,
+    printable,
+    readable,
+    same,
+)
+from unlearning_audit.plugins.output import MOST, Relay
 from unlearning_audit.plugins.reads import Reads, unnamed
 
 #: How a crash of code is told.
@@ -29,7 +40,10 @@ CRASHES = {
 }
 
 #: Kinds of errors that keep their kind across processes.
-KINDS = (PluginError, MemoryError, ValueError)
+KINDS = (PluginError, MachineError, MemoryError, ValueError)
+
+#: Exit status of a fork that could not send what it made.
+UNSENT = 113
 
 #: What was noticed about users' files in this process, in sentences: for the record of the job.
 REMARKS: list[str] = []
@@ -42,19 +56,20 @@ def isolated(
     trace: bool = True,
     time_limit: float | None = None,
     declared: Collection[str | Path] | None = None,
+    quiet: bool = False,
 ) -> dict:
     """What ``function`` returns, JSON values only, called in a fork of this process.
 
     ``time_limit``: seconds after which the fork is ended. ``declared``: files and folders on which keys depend, if
     others that ``file`` opens are to be remarked on. Processes that the fork leaves behind are ended, and of what it
-    prints only the first part is passed on; both are remarked on.
+    prints only the first part is passed on; both are remarked on, unless all of it is to be ``quiet``.
 
     Raises PluginError, with the place in ``file``, if the fork crashed, was ended by os._exit, by a signal to it alone
-    or took too long, and ChildProcessError if it was killed, as a system without memory does. PluginError, MemoryError
-    and ValueError of the function are raised here as well, others as RuntimeError; with ``trace``, their traceback is
-    printed.
+    or took too long, or if anything failed there after code of a user's file had run (see `guard`), or MachineError
+    where the machine failed then; ChildProcessError if it was killed, as a system without memory does. `KINDS` of the
+    function are raised here as well, others as RuntimeError; with ``trace``, their traceback is printed.
     """
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash, Relay() as relay:
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as crash, Relay(0 if quiet else MOST) as relay:
         with descendants.ended(file) as orphans:
             child = os.fork()
             if child == 0:
@@ -62,7 +77,8 @@ def isolated(
             status = _wait(child, relay, time_limit)
             orphans.end()
         relay.drain()
-        _remark(orphans.sentence, relay.sentence(file))
+        if not quiet:
+            remark(orphans.sentence, relay.sentence(file))
         if status is None:
             raise PluginError(
                 f"{readable(file)}: it was ended after {time_limit:g} s, its time_limit; make it faster or raise "
@@ -72,22 +88,30 @@ def isolated(
             raise _killed(os.WTERMSIG(status), crash, file)
         answer.seek(0)
         text = answer.read()
-    if not text:
-        code = os.WEXITSTATUS(status)
+    code = os.WEXITSTATUS(status)
+    if not text and code != UNSENT:
         raise PluginError(f"{readable(file)}: it ended the process with os._exit({code}); return or raise instead")
+    return _received(text, file)
+
+
+def _received(text: bytes, file: str | Path) -> dict:
+    """What a fork returned, in the ``text`` that it sent; raises what it raised."""
     try:
         reply = json.loads(text)
-    except ValueError:
+        remarks, returned = [str(sentence) for sentence in reply["remarks"]], reply.get("returned")
+        error = None if isinstance(returned, dict) else (reply["kind"], str(reply["error"]), [*reply["where"]])
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise PluginError(
             f"{readable(file)}: what it made could not be sent back; it changed how its process writes"
         ) from None
-    _remark(*reply["remarks"])
-    if "returned" in reply:
-        return reply["returned"]
-    if reply["kind"] == "PluginError":
-        raise PluginError(reply["error"], *reply["where"])
+    remark(*remarks)
+    if error is None:
+        return returned
+    kind, sentence, where = error
+    if kind == "PluginError":
+        raise PluginError(sentence, *where)
     kinds = {kind.__name__: kind for kind in KINDS}
-    raise kinds.get(reply["kind"], RuntimeError)(reply["error"])
+    raise kinds.get(kind, RuntimeError)(sentence)
 
 
 def apart(function: Callable[[], dict], file: str | Path | None, where: str, **terms) -> dict:
@@ -124,9 +148,10 @@ def _wait(child: int, relay: Relay, time_limit: float | None) -> int | None:
 
 def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bool, file, declared) -> None:
     """In the fork: write what the function returned or raised, and end."""
-    pid = os.getpid()
+    pid, code = os.getpid(), UNSENT
     try:
         FOLDER.append(os.getcwd())
+        TOUCHED.clear()
         end_with_parent()
         os.setpgid(0, 0)  # what the code sends to its group stays with it
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends this process, and is no fault of the file
@@ -137,23 +162,37 @@ def _answer(function: Callable[[], dict], answer, crash, relay: Relay, trace: bo
             reply = {"returned": function()}
         except BaseException as error:
             if trace:
-                traceback.print_exc()
-            kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "RuntimeError")
-            text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            where = (error.file, error.line, error.trace) if isinstance(error, PluginError) else ()
-            reply = {"kind": kind, "error": printable(text), "where": where}
+                with suppress(BaseException):  # the code may have exchanged what prints
+                    traceback.print_exc()
+            reply = _failure(error, file)
         reply["remarks"] = unnamed(reads.paths(), file, declared) if reads else []
         if os.getpid() == pid:  # and no copy that the code made of this process
             answer.write(json.dumps(reply).encode())
             answer.flush()
+            code = 0
         with suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
     finally:
-        os._exit(0)
+        end_process(code)
 
 
-def _remark(*sentences: str) -> None:
+def _failure(error: BaseException, file: str | Path) -> dict:
+    """What is sent of an error: after code of a user's file has run, whatever is not the machine's is the file's."""
+    if TOUCHED and not isinstance(error, (PluginError, MachineError)):
+        if isinstance(error, ValueError):
+            error = PluginError(str(error)) if faulty(error, file) else MachineError(str(error))
+        elif isinstance(error, GeneratorExit) or faulty(error, file):
+            error = blamed(error, file)
+        else:
+            error = MachineError(error, file)
+    kind = next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "RuntimeError")
+    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    where = (error.file, error.line, error.trace) if isinstance(error, PluginError) else ()
+    return {"kind": kind, "error": printable(text), "where": where}
+
+
+def remark(*sentences: str) -> None:
     """Keep what was noticed, and say it in the log and on the terminal."""
     for sentence in filter(None, sentences):
         REMARKS.append(sentence)

@@ -15,9 +15,10 @@ MOST = 1 << 20
 
 class Relay:
     """Two pipes in place of standard output and standard error of a fork; what comes through them is written to those
-    of this process, the first `MOST` bytes of it."""
+    of this process, the first ``most`` bytes of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
         self.pipes = {name: os.pipe() for name in ("stdout", "stderr")}
         self.open = {reading: name for name, (reading, _) in self.pipes.items()}
         self.size = 0
@@ -65,9 +66,10 @@ class Relay:
 
     def sentence(self, file: str | Path) -> str:
         """What was not passed on, if anything was not."""
-        if self.size <= MOST:
+        if self.size <= self.most:
             return ""
-        return f"{readable(file)}: it printed {self.size / 1e6:.0f} MB, of which the first {MOST / 1e6:.0f} MB are kept"
+        printed, kept = (f"{size / 1e6:.0f} MB" for size in (self.size, self.most))
+        return f"{readable(file)}: it printed {printed}, of which the first {kept} are kept"
 
     def _pass(self, ready: list[int]) -> None:
         for reading in ready:
@@ -75,7 +77,7 @@ class Relay:
             if not text:
                 self.open.pop(reading)
                 continue
-            rest = max(0, MOST - self.size)
+            rest = max(0, self.most - self.size)
             self.size += len(text)
             _write(getattr(sys, self.open[reading]), text[:rest])
 

@@ -4,7 +4,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.bank import write_failure as write_models_failure
 from unlearning_audit.bank.engine import forward_one
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.guard import PluginError, guard, printable, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 
 
@@ -155,7 +155,9 @@ def _facts(
             cause, why = (error.part, error.why) if isinstance(error, FailedError) else ("", str(error))
             return {"failed": why, "part": cause or part_before}
         except PluginError as error:
-            traceback.print_exception(error.__cause__ or error)  # into the job's log.txt
+            with suppress(Exception):  # into the job's log.txt
+                trace = "".join(traceback.format_exception(error.__cause__ or error))
+                print(printable(trace, ends=True), file=sys.stderr)
             return {"failed": str(error), "part": part}
 
     try:

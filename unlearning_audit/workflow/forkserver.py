@@ -114,10 +114,11 @@ def announce(folder: str, doors: Collection[str]) -> None:
             server.connect(f"{short}/{door}")
 
 
-def run(folder: str, door: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+def run(folder: str, door: str, arguments: list[str], environment: dict[str, str], name: str = "") -> int | None:
     """Run a script, the first of ``arguments``, in a fork of the server at the socket ``door`` in ``folder``, and wait.
 
-    ``environment`` is added to this process's own. Returns its exit status; None if there is no server.
+    ``environment`` is added to this process's own; ``name`` is what the job is called if it is killed. Returns its exit
+    status; None if there is no server.
     """
     added = {**environment, SWITCH: FORKED}
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": {**os.environ, **added}}
@@ -135,7 +136,7 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
             answer = b""
     if not answer:
         reason = "the job's process was killed, perhaps for want of memory"
-        print(f"\n{arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
+        print(f"\n{name or arguments[0]}: {reason}\n", file=sys.stderr, flush=True)
     return answer[0] if answer else 1
 
 

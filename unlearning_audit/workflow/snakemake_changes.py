@@ -152,7 +152,8 @@ def run_scripts_in_forks(folder: str) -> None:
             stage = Path(fname).stem.rpartition(".")[2]  # tmp….train.py
             door = forkserver.door_for(stage, self.params.get("settings", {}))
             added = {"TMPDIR": temporary} if temporary else {}
-            code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added})
+            name = str(Path(self.log[0]).parent) if self.log else ""
+            code = forkserver.run(folder, door, [fname], {**forkserver.ONE_THREAD, **added}, name)
         if code is None:
             by_itself(self, fname, edit)
         elif code:
