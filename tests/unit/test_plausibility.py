@@ -77,6 +77,31 @@ def test_columns_in_another_order_are_refused_with_the_order(here):
     assert "3 by" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x: x[:, [1, 2, 0, 3]], "the columns of the logits of model 2 of mine/target/ are in another order"),
+        (lambda x: -x, "the logits of model 2 of mine/target/ have the wrong sign"),
+    ],
+)
+def test_a_single_model_among_sound_ones_is_refused(here, change, words):
+    world(here / "logits", samples=500, pairs=3)
+    changed = logits(here, "mine/target").copy()
+    changed[2] = change(changed[2])
+    put(here, "mine/target", logits=changed)
+    assert refused(here).startswith(words)
+
+
+def test_a_single_model_at_chance_among_sound_ones_is_doubted(here):
+    world(here / "logits", pairs=3)
+    changed = logits(here, "mine/target").copy()
+    changed[2] = changed[2, ::-1]
+    put(here, "mine/target", logits=changed)
+    (doubt,) = [note for note in doubted(here) if "as chance does" in note]
+    assert doubt.startswith("mine/target/ holds models that answer their retained samples as chance does")
+    assert "(model 2: " in doubt
+
+
 def test_samples_in_another_order_are_doubted(here):
     world(here / "logits")
     shuffled = np.random.default_rng(0).permutation(200)

@@ -41,11 +41,18 @@ REFUSED = {
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), "values between 0 and 1 only"),
     "losses": (lambda x: -np.log(softmax(x)), "holds losses, negated logarithms"),
     "negative": (lambda x: -x, "have the wrong sign"),
+    "some_rows": (lambda x: np.where(np.arange(x.shape[1])[:, None] % 10, x, softmax(x)), "in 20 of 200 samples"),
+    "short": (lambda x: x + 1e6, "have lost their digits"),
     "shifted": (lambda x: np.roll(x, 1, axis=-1), "are in another order than labels.npy"),
 }
 #: Doubted: the same.
 DOUBTED = {
     "reversed": (lambda x: x[:, ::-1], "samples in another order than labels.npy"),
+    "one_reversed": (
+        lambda x: some(x, lambda of: of[:, ::-1], 1),
+        "holds models that answer their retained samples as",
+    ),
+    "odds": (lambda x: softmax(x) / (1 - softmax(x)), "has no value below 0"),
     "twins": (twins, "holds models that hardly differ"),
 }
 CHANGES = REFUSED | DOUBTED

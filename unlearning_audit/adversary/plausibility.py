@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from unlearning_audit.adversary import likeness
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.external_case import ExternalCase
+from unlearning_audit.artifacts import no_logits
 
 #: Populations of which no two may share a model, whatever method is audited; original and target may, if nothing was
 #: done to the former.
@@ -19,6 +20,9 @@ APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_contro
 #: Columns in another order are told where this share of answers is right in the order that fits best, and so many times
 #: as many as in the order that is given.
 RIGHT, TIMES = 0.5, 2.0
+
+#: Samples for each class by which one model alone is judged.
+SINGLE = 20
 
 #: Differences of accuracies beyond so many standard errors, and of at least so much, are no chance.
 ERRORS, LEAST = 4.0, 0.02
@@ -37,20 +41,29 @@ def refusal(case: ExternalCase) -> str:
                     f"{title(case, second)} holds models of {title(case, first)}: the logits of {len(shared)} are "
                     f"identical (model {j} is model {i} of the latter); {MEANT[second]}"
                 )
-    for name, first in whole.items():
-        if order := columns(first):
-            swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
-            return (
-                f"the columns of the logits of {title(case, name)} are in another order than labels.npy: class "
-                f"{swapped}; save logits[..., order] with the order of the labels"
-            )
-    for name, first in whole.items():
-        if negated(first):
-            return (
-                f"the logits of {title(case, name)} have the wrong sign: most labels have the smallest one, not the "
-                "largest; save -logits, if these are losses"
-            )
+    for name, population in whole.items():
+        for model in (None, *range(len(population.unlearned))):
+            if words := _wrong(population, title(case, name), model):
+                return words
     return mixture_of(case)[0]
+
+
+def _wrong(case: ExternalCase, name: str, model: int | None) -> str:
+    """Why the logits of all models of the population ``name``, or of one, are in another order or of another sign than
+    they are said to be; "" if they are not. One model alone is judged by many samples only."""
+    which, few = ("", 0) if model is None else (f" of model {model}", SINGLE)
+    if order := columns(case, model, few):
+        swapped = ", ".join(f"{label} by column {column}" for label, column in enumerate(order) if label != column)
+        return (
+            f"the columns of the logits{which} of {name} are in another order than labels.npy: class {swapped}; save "
+            "logits[..., order] with the order of the labels"
+        )
+    if negated(case, model, few):
+        return (
+            f"the logits{which} of {name} have the wrong sign: most labels have the smallest one, not the largest; "
+            "save -logits, if these are losses"
+        )
+    return ""
 
 
 def mixture_of(case: ExternalCase) -> tuple[str, str]:
@@ -112,6 +125,8 @@ def doubts(case: ExternalCase) -> Iterator[str]:
             )
         else:
             yield from _twins(name, population)
+        if words := no_logits.strange(_sample_logits(population)):
+            yield f"{name} {words}"
         still = (population.unlearned == population.unlearned[:, :1]).all(axis=(1, 2))
         if still.any():
             yield f"{name} holds {int(still.sum())} models that say the same of every sample"
@@ -154,14 +169,22 @@ def _sample_logits(population: ExternalCase) -> np.ndarray:
     return population.unlearned[:, likeness.evenly(np.arange(population.unlearned.shape[1]))]
 
 
-def negated(case: ExternalCase) -> bool:
-    """Whether labels have the smallest logit by far more often than the largest; of two classes nobody can say."""
-    if case.unlearned.shape[2] == 2:
+def negated(case: ExternalCase, model: int | None = None, few: int = 0) -> bool:
+    """Whether labels have the smallest logit by far more often than the largest, of all models or of one; of two
+    classes, and of no more than ``few`` samples for each class, nobody can say."""
+    logits, rows, labels = _judged(case, model)
+    if logits.shape[2] == 2 or len(labels) <= few * logits.shape[2]:
         return False
+    most, least = (ends[rows] == labels for ends in (logits.argmax(-1), logits.argmin(-1)))
+    return bool(least.mean() > RIGHT and least.mean() > TIMES * most.mean())
+
+
+def _judged(case: ExternalCase, model: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Logits [models, samples, classes] of all models or of one, the samples that they keep, bool [models, samples],
+    and the labels of these [rows]."""
+    models = slice(None) if model is None else slice(model, model + 1)
     rows = _retained(case)
-    labels = np.broadcast_to(case.labels, rows.shape)[rows]
-    most, least = (ends[rows] == labels for ends in (case.unlearned.argmax(-1), case.unlearned.argmin(-1)))
-    return least.mean() > RIGHT and least.mean() > TIMES * most.mean()
+    return case.unlearned[models], rows[models], np.broadcast_to(case.labels, rows.shape)[models][rows[models]]
 
 
 def _retained(case: ExternalCase) -> np.ndarray:
@@ -209,25 +232,45 @@ def fingerprints(logits: np.ndarray) -> list[bytes]:
     return [hashlib.blake2b(np.ascontiguousarray(model), digest_size=16).digest() for model in logits]
 
 
-def columns(case: ExternalCase) -> list[int]:
-    """The column that answers each class, if that is surely not the class's own; else nothing.
+def columns(case: ExternalCase, model: int | None = None, few: int = 0) -> list[int]:
+    """The column that answers each class, of all models or of one, if that is surely not the class's own; else nothing.
 
-    Only retained samples count, or, where nothing is known of these, all that are not to be forgotten.
+    Only retained samples count, or, where nothing is known of these, all that are not to be forgotten; no more than
+    ``few`` for each class say nothing.
     """
-    member, rows = case.membership, _retained(case)
-    predictions, labels = case.unlearned.argmax(-1)[rows], np.broadcast_to(case.labels, rows.shape)[rows]
-    classes = case.unlearned.shape[2]
-    if classes == 2:  # a method may turn the answers of a model round
+    logits, rows, labels = _judged(case, model)
+    classes = logits.shape[2]
+    if classes == 2 or len(labels) <= few * classes:  # a method may turn the answers of a model round
         return []
+    predictions = logits.argmax(-1)
     counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (labels, predictions), 1)
+    np.add.at(counts, (labels, predictions[rows]), 1)
     _, best = linear_sum_assignment(counts, maximize=True)
     in_place, at_best = np.trace(counts) / counts.sum(), counts[np.arange(classes), best].sum() / counts.sum()
-    predictions = case.unlearned.argmax(-1)[member.forget]
-    forgotten = np.broadcast_to(case.labels, rows.shape)[member.forget]
-    # Columns are in one order for all samples, those to be forgotten as well.
-    elsewhere = (predictions == forgotten).sum() > (predictions == best[forgotten]).sum()
-    return best.tolist() if at_best > RIGHT and at_best > TIMES * in_place and not elsewhere else []
+    if not (at_best > RIGHT and at_best > TIMES * in_place):
+        return []
+    forget = case.membership.forget if model is None else case.membership.forget[[model]]
+    forgotten = np.broadcast_to(case.labels, case.membership.forget.shape)
+    forgotten = (forgotten if model is None else forgotten[[model]])[forget]
+    # Columns are in one order for all samples, those to be forgotten as well; of one model these are few.
+    ahead = (predictions[forget] == forgotten).sum() - (predictions[forget] == best[forgotten]).sum()
+    elsewhere = ahead > (0 if model is None else np.sqrt(len(forgotten)))
+    return [] if elsewhere else best.tolist()
+
+
+def _strangers(name: str, right: np.ndarray, rows: np.ndarray, chance: float) -> Iterator[str]:
+    """Single models that answer their retained samples as chance does, while all together do not. ``right`` and
+    ``rows`` bool [models, samples]: what was answered rightly, and is kept."""
+    counts = rows.sum(axis=1)
+    shares = (right & rows).sum(axis=1) / np.maximum(counts, 1)
+    lost = (counts > 0) & (shares <= chance + ERRORS * np.sqrt(chance * (1 - chance) / np.maximum(counts, 1)))
+    others = shares[~lost].mean() if (~lost).any() else 0.0
+    if lost.any() and others > max(RIGHT, TIMES * shares[lost].max()):
+        yield (
+            f"{name} holds models that answer their retained samples as chance does, and others that do not (model "
+            f"{int(lost.argmax())}: {shares[lost.argmax()]:.0%}, the others {others:.0%}): are their samples in "
+            "another order, or their columns?"
+        )
 
 
 def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -> Iterator[str]:
@@ -246,6 +289,7 @@ def _of_accuracies(name: str, population: ExternalCase, knows_forgotten: bool) -
             "samples in another order than labels.npy"
         )
         return
+    yield from _strangers(name, right, rows, chance)
     sides = {"heldout.npy": member.heldout}
     if not knows_forgotten:
         sides = {"forget.npy": member.forget, **sides}
