@@ -8,7 +8,7 @@ import pandas
 import pytest
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
-from unlearning_audit import readers
+from unlearning_audit import readers, stats
 from unlearning_audit.readers import _groups, _recompute, _words
 
 import reader_cases
@@ -327,6 +327,41 @@ def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself(tmp_path)
     score = lira._likelihood_ratios(rng.normal(size=keep.shape), keep)
     values = [roc_auc_score(one, row) for one, row in zip(keep, score, strict=True)]
     assert abs(np.mean(values) - 0.5) < 0.005
+
+
+@pytest.mark.parametrize("layout", ["models first", "keep turned", "samples first", "augmented", "scores"])
+def test_all_models_of_lira_in_one_folder(tmp_path, layout):
+    """Whichever axis comes first: the same memberships and the same confidence."""
+    rng = np.random.default_rng(3)
+    y, keep = rng.integers(0, 5, 80), rng.random((6, 80)) < 0.5
+    logits = rng.normal(size=(6, 80, 5))
+    logits[:, np.arange(80), y] += 2 * keep
+    expected = stats.phi(logits=logits, y=y)
+    np.save(tmp_path / "labels.npy", y)
+    np.save(tmp_path / "keep.npy", keep.T if layout in ("keep turned", "samples first") else keep)
+    if layout == "scores":
+        (tmp_path / "scores").mkdir()
+        np.save(tmp_path / "scores/0.npy", expected[:, :, None])
+    else:
+        turned = {"samples first": logits.transpose(1, 0, 2), "augmented": logits[:, :, None].repeat(3, axis=2)}
+        np.save(tmp_path / "logits.npy", turned.get(layout, logits))
+    (group,) = readers.imported([tmp_path]).groups
+    for number, model in enumerate(group.none):
+        np.testing.assert_array_equal(model.forget, keep[number])
+        np.testing.assert_allclose(model.scores["confidence"], expected[number], rtol=1e-5)
+
+
+def test_one_model_of_lira_whose_members_are_numbers(tmp_path):
+    rng = np.random.default_rng(3)
+    keep = rng.random(80) < 0.5
+    np.save(tmp_path / "labels.npy", rng.integers(0, 5, 80))
+    np.save(tmp_path / "keep.npy", np.flatnonzero(keep))
+    np.save(tmp_path / "logits.npy", rng.normal(size=(80, 2, 5)))
+    (group,) = readers.imported([tmp_path]).groups
+    np.testing.assert_array_equal(group.none[0].forget, keep)
+    np.save(tmp_path / "keep.npy", np.array([3, 80]))
+    with pytest.raises(ValueError, match="numbers of samples from 0 to 79"):
+        readers.imported([tmp_path])
 
 
 @pytest.mark.parametrize("problem", ["labels", "answers", "shape", "pickle"])

@@ -6,7 +6,7 @@ import numpy as np
 
 from unlearning_audit.artifacts.files import reason
 
-KINDS = {"b": "bool", "iu": "whole numbers", "f": "floating-point numbers"}
+KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f": "floating-point numbers"}
 
 
 def load(path: Path, kinds: str) -> np.ndarray:

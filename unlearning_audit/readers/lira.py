@@ -1,10 +1,11 @@
 """Folders of LiRA (Carlini et al. 2022): for each model ``keep.npy``, which samples it was trained on, beside its
 answers to all of them.
 
-``keep.npy`` is bool [samples]; answers are ``logits/*.npy`` or ``logits.npy``, float [samples, …, classes] with axes of
-augmentations between, or ``scores/*.npy``, float [samples, augmentations], log p/(1 − p) of the true class. Of several
-epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or ``y.npy`` in the same folder or
-one above. One folder may also hold all models: then ``keep.npy`` and ``logits.npy`` have an axis of models in front.
+``keep.npy`` is bool [samples], or numbers of samples; answers are ``logits/*.npy`` or ``logits.npy``, float [samples,
+…, classes] with axes of augmentations between, or ``scores/*.npy``, float [samples, augmentations], log p/(1 − p) of
+the true class. Of several epochs the last is read. Labels, int [samples], are ``y_train.npy``, ``labels.npy`` or
+``y.npy`` in the same folder or one above. One folder may also hold all models: then ``keep.npy`` and ``logits.npy``
+have an axis of models before or behind that of samples, of which there are more.
 Who was kept was drawn by coins, so forgotten (kept) and held-out samples are a fair draw.
 """
 
@@ -59,41 +60,62 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
 
 def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """keep bool [models, samples] and phi float64 [models, samples], the mean over augmentations."""
-    keep = _arrays.load(path, "b")
-    keep = keep[None] if keep.ndim == 1 else keep
-    if keep.ndim != 2 or not keep.size:
-        raise ValueError(f"{path}: has shape {list(keep.shape)}, but must be [samples] or [models, samples]")
-    models, samples = keep.shape
     folder = path.parent
-    scores = sorted(folder.glob("scores/*.npy"))
-    if scores:
-        value = _arrays.load(scores[-1], "f")
-        by_model = value if models > 1 else value[None]
-        if by_model.ndim < 2 or len(by_model) != models or by_model.shape[1] > samples:
-            raise ValueError(
-                f"{scores[-1]}: has shape {list(value.shape)}, which does not fit keep.npy, {list(keep.shape)}"
-            )
-        phi = by_model.reshape(*by_model.shape[:2], -1).mean(axis=2)
-        return keep[:, : phi.shape[1]], phi.astype(np.float64)
+    scores = sorted(folder.glob("scores/*.npy"))[-1:]
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
-    if not logits:
+    if not scores and not logits:
         raise ValueError(f"{folder}: keep.npy lies here, but neither logits nor scores of the model")
-    value = _arrays.load(logits[0], "f")
-    value = value if models > 1 or (value.shape[0] == 1 and value.ndim > 2) else value[None]
-    if value.ndim < 3 or len(value) != models or value.shape[1] > samples:
-        raise ValueError(f"{logits[0]}: has shape {list(value.shape)}, which does not fit keep.npy, {list(keep.shape)}")
-    y = _labels(folder)[: value.shape[1]]
-    if len(y) < value.shape[1] or y.min() < 0 or y.max() >= value.shape[-1]:
+    place = (scores or logits)[0]
+    keep, value = _in_order(path, place, axes=2 if scores else 3)
+    samples = value.shape[1]
+    if scores:
+        phi = value.reshape(*value.shape[:2], -1).mean(axis=2)
+        return keep[:, :samples], phi.astype(np.float64)
+    y = _labels(folder)[:samples]
+    if len(y) < samples or y.min() < 0 or y.max() >= value.shape[-1]:
         raise ValueError(
-            f"{logits[0]}: has {value.shape[1]} samples and {value.shape[-1]} classes, which the labels beside it do "
-            f"not fit: {len(y)}, from {y.min()} to {y.max()}"
+            f"{place}: has {samples} samples and {value.shape[-1]} classes, which the labels beside it do not fit: "
+            f"{len(y)}, from {y.min()} to {y.max()}"
         )
     flat = value.reshape(*value.shape[:2], -1, value.shape[-1])
     answers = [
         np.mean([stats.phi(logits=logit[:, a].astype(np.float64), y=y) for a in range(logit.shape[1])], axis=0)
         for logit in flat
     ]
-    return keep[:, : value.shape[1]], np.array(answers)
+    return keep[:, :samples], np.array(answers)
+
+
+def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarray]:
+    """keep bool [models, samples] and the answers float [models, samples, …] of at least so many ``axes``, whichever
+    axis comes first in the files: there are fewer models than samples. Raises ValueError that names a file."""
+    value = _arrays.load(place, "f")
+    keep = _kept(path, value)
+    if keep.ndim not in (1, 2) or not keep.size:
+        raise ValueError(f"{path}: has shape {list(keep.shape)}, but must be [samples] or [models, samples]")
+    shapes = list(keep.shape), list(value.shape)
+    keep = keep[None] if keep.ndim == 1 else keep
+    keep = keep.T if len(keep) > keep.shape[1] else keep
+    if len(keep) == 1 and not (value.shape[0] == 1 and value.ndim >= axes):
+        value = value[:, 0][None] if value.ndim > axes and value.shape[1] == 1 else value[None]
+    elif value.ndim > 1 and value.shape[1] == len(keep) < value.shape[0]:
+        value = value.swapaxes(0, 1)
+    if value.ndim < axes or len(value) != len(keep) or value.shape[1] > keep.shape[1]:
+        raise ValueError(f"{place}: has shape {shapes[1]}, which does not fit keep.npy, {shapes[0]}")
+    return keep, value
+
+
+def _kept(path: Path, value: np.ndarray) -> np.ndarray:
+    """keep as bool; numbers of the samples that one model was trained on become a mask over all of them."""
+    try:
+        return _arrays.load(path, "b")
+    except ValueError:
+        index = _arrays.load(path, "biu")
+    samples = max(value.shape[:2])
+    if index.ndim != 1 or index.dtype.kind == "b" or index.min() < 0 or index.max() >= samples:
+        raise ValueError(f"{path}: must be bool, or numbers of samples from 0 to {samples - 1}")
+    keep = np.zeros(samples, bool)
+    keep[index] = True
+    return keep
 
 
 def _labels(folder: Path) -> np.ndarray:
