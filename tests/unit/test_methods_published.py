@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.methods._published import OnProcessor, neighbours
+from unlearning_audit.methods import _packages
+from unlearning_audit.methods._processor import OnProcessor, at_home
+from unlearning_audit.methods._published import neighbours
 from unlearning_audit.plugins.arguments import BY_NAME, ROLES, Parameter, assigned, role
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
@@ -107,12 +109,130 @@ def test_code_for_a_card_runs_on_the_processor():
     torch.testing.assert_close(answer, model(torch.zeros(4, 3)))
 
 
+CARD_CALLS = {
+    "number": "torch.zeros(2).to(0)",
+    "current device": "torch.zeros(2).to(torch.cuda.current_device())",
+    "context": "[torch.cuda.device(0).__enter__(), torch.zeros(2)][1]",
+    "type": "torch.zeros(2).type(torch.cuda.FloatTensor)",
+    "name of a type": "torch.zeros(2).type('torch.cuda.FloatTensor')",
+    "constructor": "torch.cuda.FloatTensor([0.0, 0.0])",
+    "parallel": "torch.nn.DataParallel(torch.nn.Linear(2, 2)).cuda()(torch.zeros(2))",
+    "default": "[torch.set_default_device('cuda'), torch.zeros(2)][1]",
+    "clock": "[torch.cuda.Event(enable_timing=True).record(), torch.zeros(2)][1]",
+    "mixed precision": "torch.cuda.amp.GradScaler().scale(torch.zeros(2))",
+}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("call", CARD_CALLS.values(), ids=CARD_CALLS)
+def test_calls_for_a_card_give_tensors_of_the_processor(call):
+    event, load = torch.cuda.Event, torch.load
+    with at_home("cpu"):
+        assert eval(call).device.type == "cpu"
+    assert (torch.cuda.Event, torch.load) == (event, load)
+
+
+def test_weights_that_were_on_a_card_are_loaded_onto_the_processor(tmp_path):
+    with at_home("cpu"):
+        torch.save({"a": torch.ones(2)}, tmp_path / "x.pt")
+        assert torch.load(tmp_path / "x.pt", map_location="cuda:0")["a"].device.type == "cpu"
+
+
+def repository(folder) -> str:
+    """A published function with the habits that stop newcomers: packages for figures and logs, a parser of arguments,
+    an evaluation that today's versions of packages refuse."""
+    (folder / "arg_parser.py").write_text(
+        "import argparse\n\n\ndef parse_args():\n    parser = argparse.ArgumentParser()\n"
+        "    parser.add_argument('--unlearn_lr', type=float, default=3.0)\n"
+        "    parser.add_argument('--unlearn_epochs', type=int, default=1)\n"
+        "    parser.add_argument('--num_classes', type=int, default=-7)\n    return parser.parse_args()\n"
+    )
+    (folder / "helper.py").write_text(
+        "import notherea\nfrom nothereb.plots import figure\ntry:\n    import notherec\nexcept ImportError:\n    pass\n"
+    )
+    (folder / "mine.py").write_text(
+        "import os\nimport torch\nimport helper\nfrom nothered import log\n\n\n@log.watched\n"
+        "def unlearn(model, data_loaders, args):\n    helper.notherea.init(project='x')\n"
+        "    with helper.figure(1) as axes, torch.no_grad():\n        axes.plot([1])\n"
+        "        model[0].weight.fill_(args.unlearn_lr * args.unlearn_epochs)\n"
+        "    assert args.num_classes > 0\n    log.scalar(1.0)\n    evaluate(model)\n\n\n"
+        "def evaluate(model):\n    raise TypeError('multi_class')\n"
+    )
+    return str(folder / "mine.py")
+
+
+WITHOUT = ["notherea", "nothereb", "nothered"]
+
+
+def test_all_packages_that_are_not_installed_are_named_at_once(tmp_path):
+    """Those of files beside, too, but not those that code does without by itself."""
+    file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])
+    with pytest.raises(ModuleNotFoundError, match=r"notherea, nothereb, nothered are not installed") as error:
+        unlearned(bank, "classic", file=file)
+    assert "notherec" not in str(error.value)
+    with pytest.raises(ModuleNotFoundError, match=r"nothered is not installed"):
+        unlearned(bank, "classic", file=file, without=WITHOUT[:2])
+
+
+def test_arguments_come_from_the_repository_s_own_parser_and_evaluation_is_skipped(tmp_path):
+    file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])
+    fields = {"file": file, "without": WITHOUT}
+    with pytest.raises(AttributeError, match=r"args\.unlearn_lr is not set; give options\.unlearn_lr"):
+        unlearned(bank, "classic", **fields)
+    fields |= {"args": "arg_parser.parse_args"}
+    with pytest.raises(TypeError, match="multi_class"):
+        unlearned(bank, "classic", **fields)
+    fields |= {"skip": ["evaluate"]}
+    after = unlearned(bank, "classic", **fields)
+    assert (after.parameters["0.weight"] == 3.0).all()
+    fields |= {"argv": ["--unlearn_lr", "2"], "options": {"unlearn_epochs": 4}}
+    assert (unlearned(bank, "classic", **fields).parameters["0.weight"] == 8.0).all()
+    assert "notherea" not in sys.modules
+    for change, problem in (({"skip": ["measure"]}, "no function 'measure'"), ({"args": "arg_parser.get"}, "no 'arg_")):
+        with pytest.raises(ValueError, match=problem):
+            unlearned(bank, "classic", **fields | change)
+
+
+def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
+    file, bank = tmp_path / "mine.py", trained(seeds=SEEDS[:2])
+    file.write_text(
+        "import torch\n\n\nclass Fill:\n    def __init__(self, cfg, device, writer=None):\n"
+        "        self.value, self.most = cfg['value'] + cfg.get('more', 1), cfg.most\n\n"
+        "    def unlearn(self, net, retain_loader, forget_loader, val_loader, scale=1.0):\n"
+        "        assert len(retain_loader) and len(forget_loader)\n"
+        "        with torch.no_grad():\n            net[0].weight.fill_(self.value * scale)\n        return net\n"
+    )
+    options = {"value": 2.0, "most": 1, "scale": 3.0}
+    after = unlearned(bank, "classic", file=str(file), function="Fill.unlearn", options=options)
+    assert (after.parameters["0.weight"] == 9.0).all()
+
+
+def test_what_stands_in_for_a_package_is_no_number():
+    with _packages.absent(["gauges"]):
+        from gauges.inner import level
+
+        with pytest.raises(TypeError, match=r"gauges\.inner\.level is computed with, so gauges is needed"):
+            level * 2.0
+        with pytest.raises(TypeError, match="computed with"):
+            float(level())
+    with pytest.raises(ModuleNotFoundError):
+        import gauges  # noqa: F401
+    with _packages.absent(["sklearn.svm"]):  # a part of one that is installed
+        from sklearn.svm import SVC
+
+        assert isinstance(SVC, _packages.Nothing)
+    from sklearn.svm import SVC
+
+    assert not isinstance(SVC, _packages.Nothing)
+
+
 def test_a_result_is_taken_in_every_form(tmp_path):
     bank = trained(seeds=SEEDS[:2])
     forms = {
         "in place": "pass", "scores": "return {'accuracy': 0.5}", "first of a pair": "return other, {'loss': 1.0}",
         "state dict": "return other.state_dict()", "wrapped": "return torch.nn.DataParallel(other)",
         "prefix": "return {f'module.{k}': v for k, v in other.state_dict().items()}",
+        "named": "return {'accuracy': 0.5, 'model': other}", "checkpoint": "return {'state_dict': other.state_dict()}",
     }  # fmt: skip
     for number, (form, last) in enumerate(forms.items()):
         file = tmp_path / f"mine{number}.py"

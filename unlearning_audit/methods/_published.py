@@ -1,42 +1,105 @@
-"""Published code, run as it is: how its file is imported, and what it finds where there is no graphics card."""
+"""Published code, run as it is: how its file is imported, and what its functions take."""
 
 import importlib
 import inspect
 import random
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
-from torch.overrides import TorchFunctionMode
 
+from unlearning_audit.methods import _packages
 from unlearning_audit.plugins.arguments import Parameter
 
 #: Never looked for beside a user's file.
 LIBRARY = "unlearning_audit"
 
-#: Functions of torch.cuda that fail without a card, though nothing is lost without them.
-NEEDLESS = ("synchronize", "set_device", "reset_peak_memory_stats")
-
 
 @contextmanager
-def function(file: str, name: str, argv: list[str]) -> Iterator[Callable]:
+def function(
+    file: str, name: str, argv: Sequence[str], without: Sequence[str] = (), skip: Sequence[str] = ()
+) -> Iterator[Callable]:
     """The function ``name`` of ``file``, or the class of ``Class.method``; meanwhile its neighbours can be imported.
 
-    Code that reads the command line finds ``argv``. Raises ValueError if the function is not there.
+    Code that reads the command line finds ``argv``, and nothing in packages that it is to do ``without``; functions of
+    the file called as in ``skip`` do nothing. Raises ValueError if a function is not there, and ModuleNotFoundError
+    that names all packages which are not installed.
     """
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"{file}: there is no such file; give classic.file relative to the working directory")
-    with neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv]):
+    with (
+        _packages.absent(without), neighbours(path.resolve()) as dotted, mock.patch.object(sys, "argv", [file, *argv])
+    ):  # fmt: skip
         first, _, method = name.partition(".")
-        parent = getattr(importlib.import_module(dotted), first, None)
+        try:
+            module = importlib.import_module(dotted)
+        except ModuleNotFoundError as error:
+            _name_all(error, path.resolve(), dotted, without)
+            raise
+        parent = getattr(module, first, None)
+        for idle in skip:
+            if not callable(getattr(module, idle, None)):
+                raise ValueError(f"{file}: there is no function {idle!r} to skip")
+            setattr(module, idle, lambda *args, **kwargs: None)
         if not callable(parent) or (method and not hasattr(parent, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
         yield parent
+
+
+def _name_all(error: ModuleNotFoundError, file: Path, dotted: str, without: Sequence[str]) -> None:
+    """Let the error say every package that is missing, and not the first alone."""
+    folder = file.parents[dotted.count(".")]
+    first = str(error.name).partition(".")[0]
+    packages = sorted({first, *_packages.missing(file, folder, without)})
+    if (folder / first).is_dir() or (folder / f"{first}.py").is_file():  # a part of the code itself
+        return
+    listed = ", ".join(packages)
+    several = len(packages) > 1
+    error.msg = (
+        f"{listed} {'are' if several else 'is'} not installed; install {'them' if several else 'it'}, or name what "
+        f"unlearning does not use: without: [{listed}]"
+    )
+
+
+def namespace(name: str) -> dict:
+    """What ``module.function`` beside a published file returns, as a mapping of names; or the names of a class, of an
+    object. Raises ValueError if it is not there."""
+    module, _, last = name.rpartition(".")
+    maker = getattr(importlib.import_module(module), last, None) if module else None
+    if maker is None:
+        raise ValueError(f"args: there is no {name!r} beside the file; give module.function, such as utils.get_args")
+    made = maker() if callable(maker) and not isinstance(maker, type) else maker
+    made = made[0] if isinstance(made, tuple) else made
+    names = made if isinstance(made, Mapping) else vars(made)
+    return {key: value for key, value in names.items() if not str(key).startswith("__")}
+
+
+class Args(SimpleNamespace):
+    """What code finds in its ``args``, as attributes or as items; a name that is missing is told with what to do."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in vars(self)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return vars(self).get(name, default)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"args.{name} is not set; give options.{name}, or let a function of the repository make all of them: "
+            "args: MODULE.FUNCTION, such as arg_parser.parse_args"
+        )
 
 
 @contextmanager
@@ -67,9 +130,10 @@ def neighbours(file: Path) -> Iterator[str]:
         sys.modules.update(hidden)
 
 
-def parameters(callable_: Callable) -> tuple[list[Parameter], bool]:
-    """The parameters that can be given by name, and whether any further keyword can."""
-    signature = inspect.signature(callable_).parameters.values()
+def parameters(callable_: Callable, *, bound: bool = False) -> tuple[list[Parameter], bool]:
+    """The parameters that can be given by name, and whether any further keyword can; of a method that will be
+    ``bound``, without the object."""
+    signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]
     keywords = [
         parameter
         for parameter in signature
@@ -77,35 +141,6 @@ def parameters(callable_: Callable) -> tuple[list[Parameter], bool]:
     ]
     more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
     return [Parameter(parameter.name, parameter.default is parameter.empty) for parameter in keywords], more
-
-
-class OnProcessor(TorchFunctionMode):
-    """Leaves on the processor what code would move to a graphics card: ``.cuda()``, ``.to("cuda")``, ``device=``."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func is torch.Tensor.cuda:
-            return args[0]
-        if func is torch.Tensor.to:
-            args = tuple("cpu" if _is_card(value) else value for value in args)
-        if _is_card(kwargs.get("device")):
-            kwargs = {**kwargs, "device": "cpu"}
-        return func(*args, **kwargs)
-
-
-def _is_card(value: object) -> bool:
-    return str(value).startswith("cuda") if isinstance(value, (str, torch.device)) else False
-
-
-@contextmanager
-def at_home(device: str) -> Iterator[None]:
-    """Where models are on the processor, calls for a graphics card do nothing."""
-    with ExitStack() as stack:
-        if torch.device(device).type == "cpu":
-            stack.enter_context(OnProcessor())
-            for name in NEEDLESS:
-                stack.enter_context(mock.patch.object(torch.cuda, name, return_value=None))
-        yield
 
 
 @contextmanager

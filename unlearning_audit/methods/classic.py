@@ -1,7 +1,9 @@
 """Classic: run a published function, ``unlearn(model, retain_loader, forget_loader)``, as it is, model by model."""
 
+import inspect
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -13,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 
 from unlearning_audit.bank.bank import Bank, initialised
 from unlearning_audit.bank.streams import Rows
-from unlearning_audit.methods import _published
+from unlearning_audit.methods import _processor, _published
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.plugins.settings import Settings
@@ -25,13 +27,16 @@ ADAPTER = True
 
 class Options(Settings):
     """``file`` of Python with the ``function``, relative to the working directory; "Class.method" makes an object of
-    the class and calls its method.
+    the class and calls its method; either may take what is to be given.
 
     Parameters are recognised by their names: docs/add_a_method.md lists them; ``give`` says which is which where a
     name does not tell, ``options`` are the function's own, by name. ``batch_size`` of loaders, which are reshuffled in
     every pass by the model's own seed; ``batch``: what a batch holds, x being float as the model takes it and y int64.
     The validation loader has the ``validation`` share of what is retained: samples that models never saw stay hidden,
-    because attacks are scored on them. ``argv``: what code finds that reads a command line when it is imported.
+    because attacks are scored on them. ``argv``: what code finds that reads a command line. ``args``: "module.function"
+    beside the file, such as "arg_parser.parse_args", makes the namespace that the function takes, with ``options`` in
+    place of its defaults. ``without``: packages that are not needed, in place of which the code finds nothing, such as
+    loggers; ``skip``: functions that the file calls and that unlearning does without, such as one that evaluates.
 
     Before each call the generators of torch, NumPy and Python are seeded by the model's seed. The function returns
     the model, another one of the same architecture, a state dict, or none of these if it changed the model in place.
@@ -45,18 +50,21 @@ class Options(Settings):
     options: dict[str, Any] = Field(default_factory=dict)
     give: dict[str, str] = Field(default_factory=dict)
     argv: list[str] = Field(default_factory=list)
+    args: str = ""
+    without: list[str] = Field(default_factory=list)
+    skip: list[str] = Field(default_factory=list)
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
-    with _published.function(options.file, options.function, options.argv) as function:
+    with opened(options) as function:
         call = caller(function, options)
         validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
         rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
         for m, seed in enumerate(bank.seeds):
             key = seed_of(seed, "classic")
             logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
-            with _published.seeded(key), _published.at_home(bank.device):
+            with _published.seeded(key), _processor.at_home(bank.device):
                 things = Things(bank, m, rows, options, key)
                 returned = call(things)
             try:
@@ -67,26 +75,43 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 ) from None
 
 
+def opened(options: Options) -> AbstractContextManager[Callable]:
+    """The published function, which can be called meanwhile."""
+    return _published.function(options.file, options.function, options.argv, options.without, options.skip)
+
+
 def imported(options: Options) -> None:
     """Import the file, and see that all parameters of the function are known. Raises ValueError if they are not."""
-    with _published.function(options.file, options.function, options.argv) as function:
+    with opened(options) as function:
         caller(function, options)
+        if options.args:
+            _published.namespace(options.args)
 
 
 def caller(function: Callable, options: Options) -> Callable[["Things"], Any]:
     """What calls the function with the things of one model. Raises ValueError for a parameter that is not known."""
-    parameters, more = _published.parameters(function)
+    method = options.function.partition(".")[2]
+    steps = [_published.parameters(function)]
+    if method:  # a class: what makes the object, and what its method takes
+        free = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
+        steps.append(_published.parameters(getattr(function, method), bound=not free))
+    parameters = {parameter.name: parameter for some, _ in reversed(steps) for parameter in some}
+    more = any(further for _, further in steps)
     try:
-        roles = arguments.assigned(parameters, options.options, options.give, more=more)
+        roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=more)
     except ValueError as error:
         raise PluginError(f"{options.file}: {options.function}: {error}") from None
-    further = {name: value for name, value in options.options.items() if more and name not in roles}
-    method = options.function.partition(".")[2]
+    unplaced = {name: value for name, value in options.options.items() if more and name not in roles}
+    last = max((number for number, (_, further) in enumerate(steps) if further), default=0)
+
+    def keywords(number: int, things: Things) -> dict[str, Any]:
+        names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
+        given = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
+        return given | (unplaced if number == last else {})
 
     def call(things: Things) -> Any:
-        keywords = {name: things.give(role) if role else options.options[name] for name, role in roles.items()}
-        returned = function(**keywords, **further)
-        return getattr(returned, method)() if method else returned
+        returned = function(**keywords(0, things))
+        return getattr(returned, method)(**keywords(1, things)) if method else returned
 
     return call
 
@@ -131,8 +156,11 @@ class Things:
         return initialised(self.bank.build, seed_of(self.key, "fresh"), self.bank.dtype).to(self.bank.device)
 
     def args(self) -> SimpleNamespace:
+        """Its own maker's defaults, what is known of the model and its data, and the options, of which later ones
+        count."""
         about = {name: getattr(self, name)() for name in ("num_classes", "device", "seed", "batch_size")}
-        return SimpleNamespace(**{**about, **self.options.options})
+        defaults = _published.namespace(self.options.args) if self.options.args else {}
+        return _published.Args(**{**defaults, **about, **self.options.options})
 
     def criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss()
@@ -181,7 +209,8 @@ class Samples(Dataset):
 
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     """The tensors, by name, of what a function returned, or of the model that it was ``given``."""
-    for output in returned if isinstance(returned, (tuple, list)) else [returned]:
+    outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    for output in [*outputs, *(value for one in outputs if isinstance(one, Mapping) for value in one.values())]:
         state = output.state_dict() if isinstance(output, nn.Module) else output
         if isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values()):
             return {name.removeprefix("module.").removeprefix("_orig_mod."): value for name, value in state.items()}

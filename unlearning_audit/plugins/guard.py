@@ -151,7 +151,7 @@ def place(error: BaseException, file: str | Path) -> str:
     frames, inside = _frames(error, file)
     if not (inside or frames):
         return readable(file)
-    frame = (inside or frames)[-1]
+    frame = (inside or [frame for frame in frames if not in_library(frame.filename)] or frames)[-1]
     where = f"line {frame.lineno}, in {frame.name.strip('<>')}"
     return f"{readable(file)} {where}" if inside else f"{readable(file)}: {Path(frame.filename).name} {where}"
 
