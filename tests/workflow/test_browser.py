@@ -245,7 +245,8 @@ def test_on_paper_each_share_stands_in_its_own_square_and_bars_have_ink(visit):
     page.emulate_media(media="print")
     outside = """() => [...document.querySelectorAll(".square")].filter((cell) =>
         [...cell.querySelectorAll("span:not(.hidden)")].some((part) =>
-            part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)).map((cell) => cell.textContent)"""
+            part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1))
+        .map((cell) => cell.textContent)"""
     assert page.evaluate(outside) == []
     ink = "() => getComputedStyle(document.querySelector('.square .bar')).printColorAdjust"
     assert page.evaluate(ink) == "exact"
