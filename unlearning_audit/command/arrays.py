@@ -261,7 +261,7 @@ def _of_arguments(sentence: str, place: Path) -> str:
     folder = rf"(?:{re.escape(str(place))}/)?logits/"
     sentence = re.sub(rf"{folder}(?:(?P<population>\w+)/)?(?P<name>\w+)\.npy", argument, sentence)
     sentence = re.sub(r"^audit: scenarios\.audit\.methods\.[^:]*", "method", sentence)
-    sentence = re.sub(r"^audit: scenarios\.audit\.", "", sentence).removeprefix("audit: ").removeprefix("protocol.path: ")
+    sentence = re.sub(r"^audit: (scenarios\.audit\.)?(protocol\.path: )?", "", sentence)
     for words, instead in WORDS:
         sentence = re.sub(words, instead, sentence)
     # "forget: forget has shape" says it twice.
