@@ -71,6 +71,7 @@ TESTS = {
     **{f"metrics/{name}": ("text_rows", "text_metrics") for name in ("overlap", "privleak", "truth_ratio")},
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
     "metrics/relearn": ("relearn_numbers", "relearn"),
+    "metrics/quantised": ("quantised",),
     "metrics/requests": ("requests",),
     "metrics/ruli": ("ruli_numbers", "ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),

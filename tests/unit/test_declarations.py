@@ -100,7 +100,7 @@ def test_what_retraining_reads_by_theory():
                 "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
                 "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
-                "retained_risk", "retained_risk_gap",
+                "retained_risk", "retained_risk_gap", "quantised_gap", "quantised_return",
             ),
             0,
         ),
@@ -126,7 +126,7 @@ def test_what_numbers_of_verdicts_are_held_against():
         "forgetting_quality_over_null": ("1.0", -1, "forgetting_quality", "ratio"),
         "ic_score": ("nan", -1, "ic_score", "difference"),
         "efficacy": ("nan", 1, "efficacy", "log"),
-        "relearn_area": ("nan", 1, "accuracy", "difference"),
+        **dict.fromkeys(("relearn_area", "quantised"), ("nan", 1, "accuracy", "difference")),
         **dict.fromkeys(
             ("exact_memorisation", "choice_accuracy", "rouge_recall"), ("nan", 1, "accuracy", "difference")
         ),

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import ArtifactError, Logits, Membership
+from unlearning_audit.artifacts.arrays import ArtifactError
 from unlearning_audit.artifacts.files import FailedError, write_failure
 from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.bank import relearning
@@ -15,52 +13,15 @@ from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows, Stream
 from unlearning_audit.comparisons import verdicts
 from unlearning_audit.metrics import relearn
-from unlearning_audit.protocols import swap
 from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
-from row_places import about
-from ruli_cases import data
-
-STEPS = np.array([0, 1, 2, 4, 8])
+from relearn_cases import STEPS, case, linear, members, value, written
 
 
 @pytest.fixture
 def member():
-    options = swap.Options(alpha=0.25, pairs=2, models_per_split=3, shadow_models_per_split=0)
-    return Membership.concatenate([swap.draw(block, "pairs", data(), options, 1) for block in range(2)])
-
-
-def written(path, member, chance, seed=0, shift=0.0):
-    """Models that are right about what they forgot with the ``chance`` [points] of each step, phi at ``shift``."""
-    rng = np.random.default_rng(seed)
-    index = np.flatnonzero((member.forget | member.heldout).any(axis=0))
-    forget = member.forget[:, index]
-    taught = forget & (np.cumsum(forget, axis=1) % 2 == 0)
-    shape = len(forget), len(STEPS), len(index)
-    right = rng.random(shape) < np.asarray(chance)[None, :, None]
-    phi = rng.standard_normal(shape).astype(np.float32) + np.float32(shift)
-    Relearned(STEPS, phi, right, taught, index).write(path)
-    return str(path)
-
-
-def case(tmp_path, member, own, other, original=1.0):
-    data().write(tmp_path / "data.npz")
-    member.write(tmp_path / "splits.npz")
-    y = data().y
-    right = np.random.default_rng(9).random(member.train.shape) < original
-    logits = np.zeros((*right.shape, 2), np.float32)
-    np.put_along_axis(logits, np.broadcast_to(y, right.shape)[..., None], np.where(right, 9, -9)[..., None], -1)
-    Logits(logits, np.arange(len(y)), y).write(tmp_path / "original.npz")
-    paths = [str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original")]
-    return Case(
-        paths[0], [paths[1]], [paths[2]], [paths[2]], relearned_files=[own], compared_relearned_files=other and [other]
-    )
-
-
-def value(rows, metric, setting=""):
-    (row,) = [r for r in rows if (r.metric, about(r)) == (metric, setting)]
-    return row
+    return members()
 
 
 def test_the_curve_is_averaged_over_the_logarithm_of_steps():
@@ -157,12 +118,6 @@ def test_points_double(last, expected):
 
 
 # ---------------------------------------------------------------- models that really learn
-
-
-def linear():
-    model = nn.Sequential(nn.Linear(6, 2))
-    model.head = "0"
-    return model
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""What models say while they learn a part of what they forgot once more."""
+"""What models say while they learn a part of what they forgot once more, and once their weights are rounded."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ class Relearned:
     ``phi`` float32 and ``right`` bool [models, points, rows]: logit-scaled confidence in the label that a model was
     trained with, and whether its prediction is that; ``taught`` bool [models, rows], what a model learned again;
     ``index`` int64 [rows] into the data. Models are the defender's, in the order of the memberships.
+    ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: the same of models whose weights were rounded to so many
+    ``bits`` int64 [bits], before they learn anything; empty where nobody asked.
     """
 
     steps: np.ndarray
@@ -22,6 +24,9 @@ class Relearned:
     right: np.ndarray
     taught: np.ndarray
     index: np.ndarray
+    bits: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    phi_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
+    right_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
 
     def write(self, path: str | Path) -> None:
         """Write atomically."""
@@ -38,4 +43,7 @@ class Relearned:
         index = check.field("index", "iu", (phi.shape[2],))
         if steps[0] != 0 or (np.diff(steps) < 1).any():
             check.fail("steps", "must rise from 0")
-        return cls(steps.astype(np.int64), phi, right, taught, index.astype(np.int64))
+        bits = check.field("bits", "iu", (None,))
+        shape = (phi.shape[0], len(bits), phi.shape[2]) if len(bits) else (0, 0, 0)
+        rounded = check.field("phi_rounded", "f", shape), check.field("right_rounded", "b", shape)
+        return cls(steps.astype(np.int64), phi, right, taught, index.astype(np.int64), bits.astype(np.int64), *rounded)

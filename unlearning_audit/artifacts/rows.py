@@ -22,7 +22,7 @@ class Row:
     attacks. The fields in `PLACES` narrow down what the number is about; empty or None where they do not apply:
     ``role`` of samples (forget, heldout, retain, test), ``target``, the kind of target samples (vulnerable, protected),
     ``pair`` of splits and ``model`` by number, ``models`` compared with each other, ``request`` of a sequence,
-    ``rate`` of false alarms, ``step`` of relearning, ``rule`` of thresholds, ``confidence`` of a bound.
+    ``rate`` of false alarms, ``step`` of relearning, ``rule`` of thresholds or of rounding, ``confidence`` of a bound.
     """
 
     metric: str

@@ -10,7 +10,7 @@ from unlearning_audit.bank.streams import Rows, Stream
 
 def points(last: int) -> np.ndarray:
     """0, 1, 2, 4, … and ``last``: int64."""
-    doubled = 2 ** np.arange(int(np.log2(last)) + 1)
+    doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
     return np.unique(np.r_[0, doubled, last])
 
 

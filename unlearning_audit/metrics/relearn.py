@@ -112,12 +112,15 @@ def stacked(files: list[str]) -> Relearned:
 
     def spread(part: Relearned, name: str) -> np.ndarray:
         values = getattr(part, name)
+        if name.endswith("rounded") and not len(part.bits):
+            return values
         wide = np.zeros((*values.shape[:-1], len(index)), values.dtype)
         wide[..., np.searchsorted(index, part.index)] = values
         return wide
 
-    whole = {name: np.concatenate([spread(part, name) for part in parts]) for name in ("phi", "right", "taught")}
-    return Relearned(parts[0].steps, **whole, index=index)
+    names = ("phi", "right", "taught", "phi_rounded", "right_rounded")
+    whole = {name: np.concatenate([spread(part, name) for part in parts]) for name in names}
+    return Relearned(parts[0].steps, **whole, index=index, bits=parts[0].bits)
 
 
 def weights(steps: np.ndarray) -> np.ndarray:

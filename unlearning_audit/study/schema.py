@@ -71,7 +71,7 @@ USES = tuple(DataChoice.model_fields)
 class Where(Settings):
     """Which rows of a metric: those whose fields are these and no others. ``role`` of samples, ``target``: kind of
     target samples, ``pair``, ``model`` and ``request`` by number, ``models`` compared with each other, ``rate`` of
-    false alarms, ``step`` of relearning, ``rule`` of thresholds, ``confidence`` of a bound."""
+    false alarms, ``step`` of relearning, ``rule`` of thresholds or of rounding, ``confidence`` of a bound."""
 
     role: str = ""
     target: str = ""

@@ -166,7 +166,7 @@ class Judged(Models):
         self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
-        they learn a half of it once more, and what language models say by themselves."""
+        they learn a half of it once more or with their weights rounded, and what language models say by themselves."""
         metrics, jobs = self.scenario.metrics, {}
         relearned = [
             metric.options
@@ -174,7 +174,9 @@ class Judged(Models):
             if "relearned" in registry.declared("metrics", metric.name, metric.file)
         ]
         if relearned:
-            jobs["relearn", "relearned", "relearned"] = {"steps": relearned[0]["steps"]}
+            bits = sorted({count for options in relearned for count in options.get("bits", ())}, reverse=True)
+            steps = max((options["steps"] for options in relearned if "steps" in options), default=0)
+            jobs["relearn", "relearned", "relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
         if any("generations" in registry.declared("metrics", m.name, m.file) for m in metrics.values()):
             most = [
                 metric.options["most"]
@@ -184,7 +186,7 @@ class Judged(Models):
             jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
         counterparts = [nodes for nodes in references if nodes != models][:1]
 
-        def node(stage: str, output: str, extent: dict[str, int], of: Node, memberships: Node) -> Node:
+        def node(stage: str, output: str, extent: dict[str, Any], of: Node, memberships: Node) -> Node:
             settings = {name: of.settings[name] for name in ("model", "options", "recipe")}
             return self.plan.add(
                 stage, of.name.rsplit("-", 1)[0], {**settings, **extent},

@@ -1,0 +1,127 @@
+"""Rounded weights: levels in closed form, unlearning that rounding undoes, and the numbers of models of known truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from unlearning_audit.artifacts.relearned import Relearned
+from unlearning_audit.bank import rounding
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
+from unlearning_audit.comparisons import verdicts
+from unlearning_audit.metrics import quantised, relearn
+from unlearning_audit.study.schema import Margins
+
+import metric_calls as call
+from relearn_cases import case, linear, members, written
+
+BITS = np.array([8, 4])
+
+
+@pytest.fixture
+def member():
+    return members()
+
+
+# ---------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
+    weight = torch.randn(3, 5, 7, 2, generator=torch.Generator().manual_seed(0))
+    found = rounding.rounded(weight, bits)
+    most = 2 ** (bits - 1) - 1
+    step = weight.abs().amax(dim=(2, 3), keepdim=True) / most
+    levels = found / step
+    torch.testing.assert_close(levels, levels.round(), atol=1e-4, rtol=0)
+    assert levels.abs().max() <= most + 1e-4
+    assert ((found - weight).abs() <= step / 2 + 1e-6).all()
+    torch.testing.assert_close(rounding.rounded(found, bits), found)
+
+
+def test_an_output_without_weights_stays_and_one_bit_is_refused():
+    assert not rounding.rounded(torch.zeros(1, 2, 3), 4).any()
+    with pytest.raises(ValueError, match="two bits at least, not 1"):
+        rounding.rounded(torch.ones(1, 1, 1), 1)
+
+
+def test_what_less_than_half_a_step_hides_comes_back():
+    """Weights on levels of 4 bits, moved by .4 of a step against what was to be forgotten: at 4 bits the answers are
+    those of before, at 8 bits they stay what unlearning made of them."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((200, 6)).astype(np.float32), np.zeros(200, np.int64)
+    bank = Bank.create(linear, x, y, [1, 2], recipe=Recipe(lr=0.1, batch_size=50))
+    level = torch.tensor([[7.0, 1.0, -2.0, 3.0, 0.0, 1.0], [7.0, -1.0, 2.0, 2.0, 1.0, -1.0]])
+    bank.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
+    rows = np.arange(200)
+    before = rounding.answers(bank, rows, [4])
+    kept = [answer.copy() for answer in before]
+    small = torch.tensor([[0.0, -0.4, 0.4, -0.4, -0.4, -0.4], [0.0, 0.4, -0.4, 0.4, 0.4, 0.4]])
+    bank.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
+    phi, right = rounding.answers(bank, rows, [4, 8])
+    np.testing.assert_allclose(phi[:, 0], kept[0][:, 0], atol=1e-5)
+    assert (right[:, 0] == kept[1][:, 0]).all()
+    assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
+    torch.testing.assert_close(bank.parameters["0.weight"][0], level + small)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def asked(path, member, chance, rounded, seed=0, shift=0.0):
+    """As `test_relearn.written`, with models that are right about what they forgot with the chances ``rounded`` [bits]
+    once their weights are rounded, surer of it than of held-out samples by ``shift``."""
+    kept = Relearned.read(written(path, member, [chance] * 5, seed))
+    rng, shape = np.random.default_rng(seed + 100), (len(kept.right), len(BITS), len(kept.index))
+    right = rng.random(shape) < np.asarray(rounded)[None, :, None]
+    phi = rng.standard_normal(shape) + shift * member.forget[:, None, kept.index]
+    replace(kept, bits=BITS, phi_rounded=phi.astype(np.float32), right_rounded=right).write(path)
+    return str(path)
+
+
+def test_rows_are_those_of_known_chances(tmp_path, member):
+    own = asked(tmp_path / "own.npz", member, 0.3, [0.3, 0.8], 1, shift=1.0)
+    other = asked(tmp_path / "other.npz", member, 0.3, [0.3, 0.3], 2)
+    rows = call.rows(quantised, case(tmp_path, member, own, other), {})
+    truth = {"quantised_gap": (0.0, 0.5), "quantised_return": (0.0, 0.5), "quantised_auc": (0.760, 0.760)}
+    for metric, numbers in truth.items():
+        for bits, number in zip(BITS, numbers, strict=True):
+            (row,) = [row for row in rows if (row.metric, row.rule) == (metric, f"{bits} bits")]
+            assert row.ci_low <= number <= row.ci_high, (metric, bits)
+            assert row.ci_high - row.ci_low < 0.25
+    levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
+    assert levels["4 bits", "forget"] == pytest.approx(0.8, abs=0.06)
+
+
+def test_without_other_retrained_models_there_is_no_gap(tmp_path, member):
+    rows = call.rows(quantised, case(tmp_path, member, asked(tmp_path / "own.npz", member, 0.3, [0.3, 0.8]), None), {})
+    gaps = [row for row in rows if row.metric == "quantised_gap"]
+    assert len(gaps) == 2
+    assert all(row.note.startswith("there are no other retrained models: add retrain") for row in gaps)
+
+
+def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
+    """A method that is like retraining until its weights are rounded to 4 bits."""
+    chances = {"none": [0.9, 0.9], "hides": [0.3, 0.7], "retrain": [0.3, 0.3], "retrain_control": [0.3, 0.3]}
+    files = {
+        name: asked(tmp_path / f"{name}.npz", member, 0.3, chance, seed)
+        for seed, (name, chance) in enumerate(chances.items())
+    }
+    parts = {}
+    for name, path in files.items():
+        one = case(tmp_path, member, path, files["retrain"])
+        assert quantised.contributions(one, quantised.Options()) == {}
+        parts[name] = quantised.contributions(one, quantised.Options(decides=True))
+    lines = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0).verdicts
+    found = {line["method"]: line for line in lines}
+    assert found["hides"]["found_by"] == "quantised 4 bits"
+    assert found["none"]["verdict"] == found["hides"]["verdict"] == "distinguishable"
+    assert "distinguishable" not in (found["retrain"]["verdict"], found["retrain_control"]["verdict"])
+
+
+def test_batches_are_put_together_with_what_was_rounded(tmp_path, member):
+    paths = [asked(tmp_path / f"{k}.npz", member, 0.3, [0.2, 0.9], k) for k in range(2)]
+    whole = relearn.stacked(paths)
+    assert whole.bits.tolist() == BITS.tolist()
+    assert whole.right_rounded.shape == (2 * len(member.seed), 2, len(whole.index))

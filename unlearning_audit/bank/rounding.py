@@ -1,0 +1,34 @@
+"""Weights of fewer bits: what models say once theirs are rounded, as they are before a model is deployed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unlearning_audit import stats
+from unlearning_audit.bank.bank import Bank
+
+
+def rounded(weight: Tensor, bits: int) -> Tensor:
+    """Weights [models, outputs, …] rounded to the nearest of 2^bits − 1 levels that are even about 0, for each output
+    by its largest weight. Raises ValueError below two bits, which have no such levels."""
+    if bits < 2:
+        raise ValueError(f"weights take two bits at least, not {bits}")
+    most = 2 ** (bits - 1) - 1
+    step = weight.abs().flatten(2).amax(dim=2).reshape(*weight.shape[:2], *[1] * (weight.ndim - 2)) / most
+    return torch.where(step > 0, torch.round(weight / torch.where(step > 0, step, 1.0)) * step, weight)
+
+
+def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """phi float32 and right predictions bool [models, bits, rows] of models whose matrices and kernels are `rounded`;
+    biases and norms keep their precision. The bank stays as it is."""
+    y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
+    phi, right = [], []
+    for count in bits:
+        coarse = bank.copy()
+        coarse.edit(lambda _, value, count=count: rounded(value, count) if value.ndim > 2 else value)
+        logits = coarse.logits(rows)
+        phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
+        right.append(logits.argmax(-1) == y)
+    return np.stack(phi, axis=1), np.stack(right, axis=1)

@@ -1,0 +1,105 @@
+"""Quantisation: what was only hidden may come back when weights are rounded, as they are before a model is deployed.
+
+Unlearning that changes weights by less than half a step of 8 or 4 bits is undone by rounding them (Zhang et al. 2025);
+retrained models have nothing that could come back.
+"""
+
+import numpy as np
+from pydantic import Field
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import relearn, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, levels, rates, separation
+
+NEEDS = ("forgotten", "weights", "relearned")
+
+QUANTITIES = (
+    Quantity(
+        "quantised_gap", "accuracy with rounded weights, beyond retraining", ideal=0.0,
+        reading="How much more often models with rounded weights are right about what they forgot than retrained "
+        "models with rounded weights are: 0 = like retraining, above = rounding brings something back.",
+    ),
+    Quantity(
+        "quantised_return", "return by rounding", "lower", ideal=0.0,
+        reading="How much more often models are right about what they forgot once their weights are rounded.",
+    ),
+    Quantity(
+        "quantised_auc", "AUC with rounded weights",
+        reading="Area under the ROC curve of forgotten against held-out samples by the confidence of models with "
+        "rounded weights: 0.5 = chance.",
+    ),
+    Quantity(
+        "quantised_accuracy",
+        reading="Share of right predictions of models with rounded weights, on forgotten samples and the test part.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``bits`` to which the weights of matrices and kernels are rounded, those of each output by their largest;
+    ``decides``: a verdict rests on the accuracy on forgotten samples as well."""
+
+    bits: tuple[int, ...] = Field((8, 4), min_length=1)
+    decides: bool = False
+
+
+#: What models with rounded weights know of samples that they never saw, only retrained ones tell.
+DECIDES = {"quantised": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The accuracy of each target model on what it forgot, a number for each of the bits; {} unless asked for."""
+    if not options.decides:
+        return {}
+    coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
+    weight = member.forget[:, coarse.index].astype(np.float64)
+    right = coarse.right_rounded[:, _places(coarse, options)].astype(np.float64)
+    parts = [crossed.per_model(value=of_bits, weight=weight) for of_bits in right.swapaxes(0, 1)]
+    stacked = {name: np.stack([getattr(part, name) for part in parts]) for name in ("value", "influence", "imagined")}
+    places = {"unit": member.block, "split": member.split, "index": coarse.index}
+    names = tuple(f"{bits} bits" for bits in options.bits)
+    return {name: Contribution(names, **stacked, **places, standard=standard) for name, standard in DECIDES.items()}
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """For each of the bits, in the field rule: the accuracy beyond that of retrained models, what rounding changes,
+    AUC where samples are held out, and the accuracies."""
+    coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
+    try:
+        retrained = relearn.stacked(case.compared_relearned_files) if case.compared_relearned_files else None
+        why = "there are no other retrained models: add retrain to the methods, with controls: true"
+    except NoAnswerError as error:
+        retrained, why = None, str(error)
+    forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
+    test = np.tile(case.data.part[coarse.index] == 1, (len(forget), 1))
+    groups, table = {"split": member.split, "block": member.block}, []
+    for bits, place in zip(options.bits, _places(coarse, options), strict=True):
+        right, name = coarse.right_rounded[:, place], f"{bits} bits"
+        gap = stats.empty(n=0, note=why)
+        if retrained is not None:
+            gap = rates.gap(of=right, to=retrained.right_rounded[:, place], rows=forget, **groups)
+        back = rates.gap(of=right, to=coarse.right[:, 0], rows=forget, **groups)
+        table += [
+            row(metric="quantised_gap", rule=name, estimate=gap),
+            row(metric="quantised_return", rule=name, estimate=back),
+        ]
+        if heldout.any(axis=1).all():
+            sides = {"positive": forget.astype(np.float64), "negative": heldout.astype(np.float64)}
+            part = separation.auc(score=coarse.phi_rounded[:, place].astype(np.float64), **sides)
+            auc = levels.of(part, **groups, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
+            table.append(row(metric="quantised_auc", rule=name, estimate=auc))
+        for role, asked in (("forget", forget), ("test", test)):
+            if asked.any():
+                level = rates.rate(hit=right, rows=asked, **groups)
+                table.append(row(metric="quantised_accuracy", rule=name, role=role, estimate=level))
+    return table
+
+
+def _places(coarse: relearn.Relearned, options: Options) -> list[int]:
+    return [coarse.bits.tolist().index(bits) for bits in options.bits]
