@@ -46,6 +46,9 @@ def only(name, **wanted):
         ("cifar10/privacy.csv", {"method": "l1_sparse"}, 2),
         ("cifar10/efficacy.csv", {"method": "scrub"}, 2),
         ("cifar10/efficacy.csv", {"method": "l1_sparse"}, 2),
+        *(("efficacy/whole.csv", {"metric": "efficacy_median", "scenario": f"{s}_whole", "method": m}, places)
+          for s, m, places in (("mnist", "initial", 2), ("mnist", "none", 0), ("mnist", "amnesiac", 3),
+                               ("cifar10", "initial", 2), ("cifar10", "none", 4), ("cifar10", "amnesiac", 3))),
         ("text/ruli_efficacy.csv", {"method": "npo"}, 2),
         ("text/ruli_efficacy.csv", {"method": "graddiff"}, 2),
     ],
