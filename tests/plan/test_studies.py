@@ -34,6 +34,20 @@ def test_the_head_of_the_swap_study_counts_its_models():
     assert sum(models[node.inputs["splits"][0]] for node in made.nodes["train"].values()) == int(count)
 
 
+@pytest.mark.parametrize("name", ["ruli", "ruli_cifar100", "ruli_vit"])
+def test_the_heads_of_studies_by_ruli_count_the_models_of_a_scenario(name):
+    path = ROOT / "studies" / f"{name}.yaml"
+    ((halves, originals),) = re.findall(
+        r"^# .*?([0-9]+) models of random halves once, then ([0-9]+) originals for each target set",
+        path.read_text(), re.MULTILINE,
+    )  # fmt: skip
+    for scenario in reading.read(*reading.load([path])).scenarios:
+        protocol = registry.load("protocols", scenario.protocol.name)
+        options = protocol.Options(**scenario.protocol.options)
+        count = sum(protocol.blocks(options).values()) * protocol.models(options)
+        assert count == int(halves if scenario.name == "halves" else originals)
+
+
 def test_the_swap_study_has_the_settings_of_the_paper():
     """Tu, Hu & Ma 2024, section 4.1."""
     scenarios = reading.read(*reading.load([ROOT / "studies" / "swap.yaml"])).scenarios
