@@ -1,6 +1,7 @@
 """The command audit: it reads a study before Snakemake does, so that whatever is no study ends in one sentence."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -242,8 +243,36 @@ def test_words_that_are_none_are_told(capsys):
     assert ended("try", "mine.py").startswith("audit: mine.py: there is no such file")
     Path("mine.py").write_text("x = 1\n")
     assert ended("try", "mine.py").startswith("audit: mine.py: it defines none of unlearn (a method)")
+    Path("mine.py").write_text("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n")
+    assert ended("try", "mine.py").endswith("name the function that unlearns, function=forget_some")
     assert ended("check", "mine.yaml", "--fast") == "audit: unknown argument --fast; audit check --help shows all"
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
+
+
+def test_a_function_of_a_notebook_becomes_a_file_and_a_line_of_a_study(capsys):
+    cells = ["%matplotlib inline\nimport torch\nfrom torch import nn, optim\n!pip install nothing",
+             "raise SystemExit('a cell that must not run')",
+             "RATE = 0.1\nDEVICE = 'cpu' if RATE else 'cuda'\nunused = RATE",
+             "def step(net):\n    return optim.SGD(net.parameters(), lr=RATE)",
+             "def unlearning(net, retain, forget):\n    optimiser = step(net)\n    for x, y in retain:\n"
+             "        optimiser.zero_grad()\n        nn.functional.cross_entropy(net(x.to(DEVICE)), y).backward()\n"
+             "        optimiser.step()\n    return net"]  # fmt: skip
+    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
+    Path("kit.ipynb").write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": "x"}, *content["cells"]]}))
+    assert ended("new", "kit.py", "--notebook", "kit.ipynb").startswith("audit: kit.ipynb: it defines no function 'unl")
+    assert ended("new", "kit.py", "--notebook", "kit.ipynb", "--function", "unlearning") == 0
+    text = Path("kit.py").read_text()
+    assert "SystemExit" not in text
+    assert "unused" not in text
+    assert [line for line in text.splitlines() if line[:4] in ("RATE", "DEVI", "def ", "from", "impo")] == [
+        "from torch import nn, optim", "RATE = 0.1", "DEVICE = 'cpu' if RATE else 'cuda'", "def step(net):",
+        "def unlearning(net, retain, forget):",
+    ]  # fmt: skip
+    assert ended("try", "kit.py", "--set", "function=unlearning") == 0
+    assert "keeps the contract" in capsys.readouterr().out
+    assert ended("new", "mine.yaml", "--with", "kit.py:unlearning") == 0
+    study = yaml.safe_load(Path("mine.yaml").read_text())
+    assert study["defaults"]["methods"]["kit"] == {"file": "kit.py", "function": "unlearning"}
 
 
 FUNCTION = """import torch

@@ -24,7 +24,8 @@ COMMANDS = {
     ),
     "new": (
         "write a study, or a file of any kind, to start from: a method, an attack, a metric, a model, a reader, …",
-        "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py",
+        "audit new my_method.py\naudit new my_attack.py --kind attack\naudit new mine.yaml --with my_method.py\n"
+        "audit new kit.py --notebook kit.ipynb --function unlearning",
     ),
     "try": (
         "run a file of any kind on something small, or on a study's data and model, with all that a study checks",
@@ -110,8 +111,10 @@ def _parser() -> argparse.ArgumentParser:
                              help="a field beside the file: --set function=forget --set options.lr=0.1")  # fmt: skip
         if name == "new":
             one.add_argument("--kind", choices=starts.KINDS, help="default: study for .yaml, method for .py")
-            one.add_argument("--with", dest="own", action="append", default=[], metavar="FILE",
+            one.add_argument("--with", dest="own", action="append", default=[], metavar="FILE[:FUNCTION]",
                              help="a file of yours, of any kind, that the new study uses; may be repeated")  # fmt: skip
+            one.add_argument("--notebook", default="", metavar="FILE", help="take a function out of this notebook")
+            one.add_argument("--function", default="unlearn", metavar="NAME", help="which; default: unlearn")
     return parser
 
 
@@ -221,6 +224,8 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
         raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file is there already; give another name")
+    if asked.notebook:
+        return _taken(asked)
     text, how = starts.KINDS[kind]
     known = {"file": file, "name": starts.named(path.stem), "title": path.stem.replace("_", " ").capitalize()}
     if kind == "study":
@@ -242,6 +247,20 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
     return 0
 
 
+def _taken(asked: argparse.Namespace) -> int:
+    """Write a function of a notebook as a file."""
+    from unlearning_audit.command import notebooks
+
+    source = notebooks.extracted(Path(asked.notebook), asked.function)
+    Path(asked.file).write_text(source, encoding="utf-8")
+    also = "" if asked.function == "unlearn" else f" --set function={asked.function}"
+    print(
+        f"Wrote {asked.file}: {asked.function} of {asked.notebook} with what it refers to, {len(source.splitlines())} "
+        f"lines. Next: audit try {asked.file}{also}"
+    )
+    return 0
+
+
 def _lines(own: list[str]) -> dict[str, str]:
     """What a new study says of files of one's own: lines of methods, attacks and metrics, and the model, the data and
     the protocol in place of ours."""
@@ -251,23 +270,20 @@ def _lines(own: list[str]) -> dict[str, str]:
 
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     chosen = dict(starts.CHOICES)
-    for file in own:
-        kind = trial.kind(file)
+    files = [(file, function) for file, _, function in (one.partition(":") for one in own)]
+    for file, function in files:
+        kind = trial.kind(file, function)
         name = starts.named(Path(file).stem)
         name = f"my_{name}" if name in registry.names(kind) else name
-        if kind == "readers":
-            raise ValueError(
-                f"--with {file}: a study has the models that a reader has read; audit read RESULTS --reader {file} "
-                "writes one, with RESULTS your files"
-            )
         if kind in lines:
-            lines[kind].append(f"{name}: {{file: {file}}}")
+            also = f", function: {function}" if function else ""
+            lines[kind].append(f"{name}: {{file: {file}{also}}}")
         else:
             chosen[kind] = starts.OWN[kind].format(name=name, file=file)
             if kind == "models" and trial.takes_pictures(file):
                 chosen["data"] = chosen["data"].replace("name: digits", "name: digits, images: true")
     attacked = True
-    if "protocols" in {trial.kind(file) for file in own}:
+    if "protocols" in {trial.kind(file, function) for file, function in files}:
         drawn = yaml.safe_load(chosen["protocols"])
         attacked = registry.protocol(drawn["name"], drawn["file"]).attacked
     lines["methods"] = lines["methods"] or ["# mine: {file: my_method.py}    # audit new my_method.py writes one"]

@@ -90,16 +90,26 @@ def is_function(kind: str, path: Path, function: str) -> bool:
 
 
 def signature(path: Path, function: str) -> tuple[list[tuple[str, bool]], bool] | None:
-    """The (name, whether it has no default) of the parameters that a function, or the class of "Class.method", can be
-    given by name, and whether it takes any further keyword; by reading, not running. None where a decorator, a parent
+    """The (name, whether it has no default) of the parameters that a function, or a class and its method, can be given
+    by name, and whether it takes any further keyword; by reading, not running. None where a decorator, a parent
     class or the absence of the function leaves that open."""
     first, _, method = function.partition(".")
     node = next((child for child in _statements(path) if getattr(child, "name", None) == first), None)
-    if method and isinstance(node, ast.ClassDef):
-        node = next((child for child in node.body if getattr(child, "name", None) == "__init__"), None)
+    if not method or not isinstance(node, ast.ClassDef):
+        return _parameters(node, bound=bool(method))
+    inside = {getattr(child, "name", ""): child for child in node.body}
+    made = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
+    called = _parameters(inside.get(method), bound=True)
+    if made is None or called is None:
+        return None
+    return list(dict(reversed([*made[0], *called[0]])).items())[::-1], made[1] or called[1]
+
+
+def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[tuple[str, bool]], bool] | None:
+    """Of one function; ``bound``: without the object of a method."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
-    positional = [*node.args.posonlyargs, *node.args.args][bool(method) :]
+    positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
     required = len(positional) - len(node.args.defaults)
     parameters = [(child.arg, i < required) for i, child in enumerate(positional)]
     only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.reference import Reference, needs
 from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.plugins import registry
+from unlearning_audit.plugins import arguments, registry
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 
@@ -61,8 +61,25 @@ def kind(file: str, function: str = "") -> str:
     plugin_kind = "methods" if function else next((kind for part, kind in KINDS.items() if part in names), None)
     if plugin_kind is None:
         parts = ", ".join(f"{part} ({noun})" for part, noun in NOUNS.items())
-        raise ValueError(f"{file}: it defines none of {parts}; audit new writes one to start from")
+        fitting = functions(file)
+        unlearns = f"name the function that unlearns, function={' or '.join(fitting)}"
+        advice = unlearns if fitting else "audit new writes one to start from"
+        raise ValueError(f"{file}: it defines none of {parts}; {advice}")
     return plugin_kind
+
+
+def functions(file: str) -> list[str]:
+    """Functions of a file that can be given a model and what it shall forget or keep, by the names of their
+    parameters."""
+    fitting = []
+    for name in sorted(registry.defined(Path(file))):
+        parameters, more = registry.signature(Path(file), name) or ([], False)
+        try:
+            arguments.assigned([arguments.Parameter(*parameter) for parameter in parameters], {}, {}, more=more)
+        except ValueError:
+            continue
+        fitting.append(name)
+    return fitting
 
 
 @dataclass(frozen=True)
