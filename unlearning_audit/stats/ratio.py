@@ -8,7 +8,7 @@ from unlearning_audit.stats.paired import Distances
 GRID = 48  # directions between no and all of the other distance, on each side
 STEPS = 30  # bisections between two of them
 
-UNDEFINED = "doing nothing is not distinguishable from retraining, so there is no share to close"
+UNDEFINED = "by this number doing nothing is not distinguishable from retraining, so there is no share to close"
 UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave nothing"
 
 
