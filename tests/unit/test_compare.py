@@ -45,6 +45,21 @@ def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
     assert compare.headline(compared) == "Of 3 verdicts that at least two of these studies share, 1 differs."
 
 
+def test_what_two_studies_share_stands_side_by_side(tmp_path):
+    one = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4), "alone": ("broken", 0.1)})
+    other = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04), "none": ("distinguishable", 0.4)})
+    one.verdicts["main", "", "a"] |= {"share_closed": "0.36", "share_low": "0.28", "share_high": "0.43"}
+    compared = compare.compare([one, other])
+    assert compared.beside == [
+        ("a in main", ["◐ distinguishable, 36 % [28, 43]", "◐ distinguishable"]),
+        ("b in main", ["◐ distinguishable", "◐ distinguishable"]),
+        ("c in main", ["● equivalent", "? inconclusive"]),
+    ]
+    page = compare.render(compared)
+    assert "36 % [28, 43]" in page
+    assert page.count("<td>◐ distinguishable</td>") == 3
+
+
 def test_studies_that_share_their_models_differ_by_how_they_are_judged(tmp_path):
     one = finished(tmp_path / "one", METHODS)
     other = finished(tmp_path / "two", METHODS | {"c": ("distinguishable", 0.01)}, margin=0.005)

@@ -42,20 +42,20 @@ class Change:
     @property
     def label(self) -> str:
         """ "salun in noisy, epsilon = 8"."""
-        scenario, setting, method = self.case
-        place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
-        return f"{naming.method(method)} in {place}"
+        return _label(self.case)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """``names`` of the studies, ``changes``, how many verdicts they ``share``, and ``agreement`` [studies][studies]:
-    the mean of Kendall's τ over the places that both rank, with how many these are."""
+    """``names`` of the studies, ``changes``, how many verdicts they ``share``, ``agreement`` [studies][studies]: the
+    mean of Kendall's τ over the places that both rank, with how many these are; and ``beside``: of every shared verdict
+    on a method its label and what each study says, with the share closed."""
 
     names: list[str]
     changes: list[Change] = field(default_factory=list)
     share: int = 0
     agreement: list[list[tuple[float, int]]] = field(default_factory=list)
+    beside: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
 def read(folder: str | Path) -> Study:
@@ -87,17 +87,35 @@ def compare(studies: list[Study]) -> Compared:
     if len(set(names)) < len(names):
         names = [str(study.folder) for study in studies]
     cases = dict.fromkeys(case for study in studies for case in study.verdicts)
-    changes, share = [], 0
+    changes, share, beside = [], 0, []
     for case in cases:
         rows = [study.verdicts.get(case) for study in studies]
         present = [i for i, row in enumerate(rows) if row]
         share += len(present) > 1
+        if len(present) > 1 and case[2] not in naming.BASELINES:
+            beside.append((_label(case), [_said(row) if row else "—" for row in rows]))
         differing = next((i for i in present if rows[i]["verdict"] != rows[present[0]]["verdict"]), None)
         if differing is not None:
-            words = [f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}" if row else "—" for row in rows]
+            words = [_word(row) if row else "—" for row in rows]
             changes.append(Change(case, words, why(studies[present[0]], studies[differing], case)))
     agreement = [[agree(left, right) for right in studies] for left in studies]
-    return Compared(names, changes, share, agreement)
+    return Compared(names, changes, share, agreement, beside)
+
+
+def _label(case: Case) -> str:
+    scenario, setting, method = case
+    place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
+    return f"{naming.method(method)} in {place}"
+
+
+def _word(row: dict) -> str:
+    return f"{MARKS[row['verdict']]} {decisions.WORDS[row['verdict']]}"
+
+
+def _said(row: dict) -> str:
+    """ "◐ distinguishable, 36 % [28, 43]"."""
+    shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
+    return ", ".join(filter(None, (_word(row), decisions.share(shares))))
 
 
 def why(before: Study, after: Study, case: Case) -> str:
