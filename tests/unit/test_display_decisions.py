@@ -75,6 +75,22 @@ def test_what_would_decide_is_said_with_its_cost():
     assert tone == ""
 
 
+def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
+    find = "4 blocks or 3 models per split find it"
+    note = (
+        f"not shown: advantage; if its distance is the upper limit, {find}; if its distance is the lower limit, {find}"
+    )
+    line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=f"{note}; the share has no interval")
+    judged = made(PLACE, *GOOD, line, needs=[need("x", "decides_pairs", 3.0)], spent=1800.0)
+    plan = f"if its distance is either limit, {find}, which takes about 60 min more"
+    row = judged.verdict(PLACE, "x")
+    assert verdicts.decides(judged, PLACE, "x", row) == plan
+    assert verdicts.why(judged, PLACE, "x", row) == f"not shown: advantage; {plan}; the share has no interval"
+    row["note"] = note.replace("4 blocks", "9 blocks", 1)
+    assert "the upper limit, 9 blocks" in verdicts.decides(judged, PLACE, "x", row)
+    assert "the lower limit, 4 blocks" in verdicts.decides(judged, PLACE, "x", row)
+
+
 def test_distances_on_other_scales_are_read_as_factors():
     log = rows("x", "distinguishable", 0.7, 0.1, metric="efficacy", attack="", scale="log")
     assert "2.01 [1.82, 2.23] times retraining's" in said(log)[0]

@@ -23,6 +23,8 @@ RESOLUTION = (
 )
 #: In what a false verdict has 5 %: as the whole table says it, and briefly.
 FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
+#: How the parts of a note begin that name a plan.
+PLANNED = ("if it is retraining", "if its distance is")
 HEADS = ("verdict", "closed", "distance", "by")
 BRIEFLY = (
     "Verdicts, at an error rate of 5 % in {family}. Closed: share of what doing nothing leaves that is removed. "
@@ -67,8 +69,19 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict, *, sectio
 
 def why(judgements: Decisions, where: Place, method: str, row: dict) -> str:
     """What is said about a verdict: why it is inconclusive, what would decide and at which cost; why it failed."""
+    return "; ".join(_clauses(judgements, where, method, row))
+
+
+def decides(judgements: Decisions, where: Place, method: str, row: dict) -> str:
+    """What would decide a verdict, and at which cost; all that is said about it where no plan is named."""
+    clauses = _clauses(judgements, where, method, row)
+    return "; ".join([clause for clause in clauses if clause.startswith(PLANNED)] or clauses)
+
+
+def _clauses(judgements: Decisions, where: Place, method: str, row: dict) -> list[str]:
+    """The parts of `why`; the cost stands with the last plan, or else with the last part."""
     if row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
-        return ""
+        return []
     needs = [
         need
         for need in judgements.resolution.get(where, [])
@@ -80,7 +93,22 @@ def why(judgements: Decisions, where: Place, method: str, row: dict) -> str:
     # Also one of which this method has no number.
     for metric in sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True):
         note = note.replace(metric, decisions.label(metric))
-    return note + ("" if math.isnan(least) else f", which takes about {duration(3600 * least)} more")
+    clauses = _merged(note.split("; ")) if note else []
+    if clauses and not math.isnan(least):
+        plans = [i for i, clause in enumerate(clauses) if clause.startswith(PLANNED)]
+        at = plans[-1] if plans else len(clauses) - 1
+        clauses[at] += f", which takes about {duration(3600 * least)} more"
+    return clauses
+
+
+def _merged(clauses: list[str]) -> list[str]:
+    """Without saying twice what finds a distance, if it is the same at both limits of its interval."""
+    upper, lower, either = (f"if its distance is {end} limit" for end in ("the upper", "the lower", "either"))
+    for clause in clauses:
+        plan = clause.removeprefix(upper)
+        if plan != clause and lower + plan in clauses:
+            return [either + plan if one == clause else one for one in clauses if one != lower + plan]
+    return clauses
 
 
 def _distance(distance: dict | None) -> Entry:
