@@ -272,6 +272,22 @@ def test_a_broken_log_is_named(tmp_path, content, problem):
 # ---------------------------------------------------------------- TOFU
 
 
+def test_a_log_of_tofu_without_wrong_answers_is_read_for_what_it_holds(tmp_path):
+    for kind, memory in (("full", 2.0), ("retain90", 0.0)):
+        log = reader_cases.tofu(1, memory)
+        for split in log.values():
+            for name in ("average_perturb_loss", "avg_paraphrased_loss", "truth_ratio", "normalized_gt_loss"):
+                split.pop(name, None)
+        path = tmp_path / f"tofu_{kind}/eval_log_aggregated.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(log))
+    (group,) = readers.imported([tmp_path]).groups
+    (model,) = group.retrain
+    assert set(model.readings) == {
+        f"{part}_{what}" for part in ("forget", "retain", "ra", "wf") for what in ("Prob", "ROUGE")
+    }
+
+
 def test_two_recipes_of_retraining_are_two_yardsticks(tmp_path):
     seeds = {"full_wd0": (1, 2.0), "full_wd0.01": (1, 2.1), "retain90_wd0": (2, 0.0), "retain90_wd0.01": (3, 0.0)}
     for name, (seed, memory) in seeds.items():

@@ -90,14 +90,11 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
     indices = list(entry["avg_gt_loss"])
     ids = _identities(entry, indices, prefix)
     loss = _column(entry, "avg_gt_loss", indices, place)
-    wrong = _column(entry, "average_perturb_loss", indices, place)
-    right = _column(entry, "avg_paraphrased_loss", indices, place)
     likely = np.exp(-loss[:, 0])
-    if prefix in ("ra", "wf"):
+    wrong = _column(entry, "average_perturb_loss", indices, place) if "average_perturb_loss" in entry else None
+    if prefix in ("ra", "wf") and wrong is not None:
         likely = likely / (likely + np.exp(-wrong).sum(axis=1))
         _check(model, entry, f"{prefix} normalized_gt_loss", "normalized_gt_loss", indices, -np.log(likely), place)
-    quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
-    _check(model, entry, f"{prefix} truth_ratio", "truth_ratio", indices, 1 / quotient, place, quotient)
     if "gt_loss" in entry and "num_token_gt" in entry:
         tokens = _column(entry, "num_token_gt", indices, place)[:, 0]
         total = _column(entry, "gt_loss", indices, place)[:, 0]
@@ -105,13 +102,17 @@ def _add_split(model: Model, entry: dict, part: str, prefix: str, place: str) ->
     values = {"Prob": (likely, 1)}
     if "rougeL_recall" in entry:
         values["ROUGE"] = _column(entry, "rougeL_recall", indices, place)[:, 0], 1
-    # Quotients of false over true answers: near 1 where a model knows neither.
-    false_over_true = 1 / quotient
-    if part == FORGET:
-        model.raw["forget_truth_ratio"] = false_over_true
-        values["Truth_Ratio"] = np.minimum(false_over_true, 1 / false_over_true), 0  # small for a destroyed model too
-    else:
-        values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
+    if wrong is not None and "avg_paraphrased_loss" in entry:
+        right = _column(entry, "avg_paraphrased_loss", indices, place)
+        quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
+        # Quotients of false over true answers: near 1 where a model knows neither.
+        false_over_true = 1 / quotient
+        _check(model, entry, f"{prefix} truth_ratio", "truth_ratio", indices, false_over_true, place, quotient)
+        if part == FORGET:
+            model.raw["forget_truth_ratio"] = false_over_true
+            values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small for a destroyed model too
+        else:
+            values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
     for quantity, (value, near) in values.items():
         model.readings[f"{prefix}_{quantity}"] = Reading(part, ids, value, near)
     return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
