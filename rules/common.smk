@@ -8,6 +8,9 @@ from snakemake.common import overwrite_function_params
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
+# A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job.
+RETRIES = 2 if GPU else 0
+
 
 def signed(function):
     """``function``, whose parameters Snakemake would look up anew for every job."""
@@ -28,6 +31,12 @@ def settings(stage):
 def place(stage):
     """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
     return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
+
+
+@signed
+def memory(wildcards, attempt):
+    """MB of main memory of a job with models, and as much again with every retry."""
+    return PLAN.study.memory * attempt
 
 
 def weights(path):
@@ -143,6 +152,7 @@ def to_forecast():
     local = workflow.local_exec
     return {
         "study": STUDY,
+        "memory": PLAN.study.memory,
         "nodes": forecast.nodes(PLAN),
         "comparisons": compared.comparisons(PLAN),
         "slots": workflow.cores if local else workflow.resource_settings.nodes,

@@ -11,12 +11,13 @@ rule pretrain:
     log:
         "results/pretrain/{node}/log.txt",
     priority: PRIORITY["pretrain"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=240,
     params:
         settings=settings("pretrain"),

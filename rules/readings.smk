@@ -12,12 +12,13 @@ rule readings:
     log:
         "results/readings/{node}/log.txt",
     priority: PRIORITY["readings"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=60,
     params:
         settings=settings("readings"),

@@ -11,12 +11,13 @@ rule relearn:
     log:
         "results/relearn/{node}/log.txt",
     priority: PRIORITY["relearn"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=60,
     params:
         settings=settings("relearn"),

@@ -13,12 +13,13 @@ rule train:
     log:
         "results/train/{node}/log.txt",
     priority: PRIORITY["train"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=240,
     params:
         settings=settings("train"),

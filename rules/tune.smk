@@ -9,12 +9,13 @@ rule tune:
     log:
         "results/tune/{node}/log.txt",
     priority: PRIORITY["tune"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=240,
     params:
         settings=settings("tune"),

@@ -13,12 +13,13 @@ rule unlearn:
     log:
         "results/unlearn/{node}/log.txt",
     priority: PRIORITY["unlearn"]
+    retries: RETRIES
     conda:
         "../envs/train.yaml"
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=8000,
+        mem_mb=memory,
         runtime=240,
     params:
         settings=settings("unlearn"),

@@ -48,6 +48,36 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
     return measured
 
 
+def footprints(nodes: list[dict], facts: dict[str, dict], draws: Draws) -> dict:
+    """`budget.kind` → the bytes of such a model."""
+    from unlearning_audit.workflow import budget
+    from unlearning_audit.workflow.open_bank import builder
+
+    measured = {}
+    for node in nodes:
+        kind = budget.kind(node, facts)
+        if kind and kind not in measured:
+            data = draws.data(node["after"]["data"][0])
+            build, settings = builder(data, node["settings"], node["place"])[0], node["settings"]
+            tokens = data.x.dtype.kind == "i"
+            measured[kind] = budget.footprint(build, data.x.shape[1:], tokens, settings["recipe"]["precision"])
+    return measured
+
+
+def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draws: Draws) -> None:
+    """Say what jobs that are not done take of memory, and whether the study asks for enough."""
+    from unlearning_audit.workflow import budget
+
+    rows = budget.rows(nodes, facts, sizes, footprints(nodes, facts, draws))
+    if not rows:
+        return
+    sheet = display.budgets(rows)
+    say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    most = max(row["host"] for row in rows)
+    if settings["gpus"] and most > settings["memory"] * 1e6:
+        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {budget.asked(most)}.")
+
+
 def took(spec: Path) -> dict:
     """Seconds and peak memory in MiB by a job's own account, and bytes of what it left."""
     facts, size = read_json(spec), sum(path.stat().st_size for path in spec.parent.iterdir())
@@ -108,6 +138,8 @@ def forecast(settings: dict) -> None:
     truth = display.compared(previous, [{**row, **finished[row["node"]]} for row in rows if row["node"] in finished])
     for sheet in filter(None, (display.sheet(rows, start, settings["gpus"]), truth)):
         say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
+    if left := [node for node in nodes if node["node"] not in finished]:
+        remembered(settings, left, facts, sizes, draws)
     if settings["comparisons"]:
         sheet = telling.sheet(settings["comparisons"], nodes, rows)
         if sheet.lines:

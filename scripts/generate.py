@@ -4,11 +4,12 @@ from pathlib import Path
 
 from job import script
 
+import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.workflow.attempt import answered, of_model
-from unlearning_audit.workflow.open_bank import open_targets
+from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 @script
@@ -18,12 +19,15 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
     generations = str(Path(generations).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        member, bank = open_targets(samples, membership, unlearned[0], settings, place)
+        chosen, parts = targets(membership), []
+        member = membership[chosen]
         rows = queried(member, samples.part, settings["most"])
-        with of_model(settings, place):
-            answers = generation.greedy(bank, rows)
+        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
+            with of_model(settings, place):
+                parts.append(generation.greedy(bank, rows[part]))
+        answers = np.concatenate(parts)
         longest = int((answers >= 0).sum(-1).max(initial=1))
         Generations(answers[..., :longest], rows).write(generations)
-        return {"models": len(member.seed), "samples": int((rows >= 0).sum()), "device": bank.device}
+        return {"models": len(member.seed), "samples": int((rows >= 0).sum()), **device_facts(bank.device)}
 
     return answered(ask, place, generations)

@@ -13,7 +13,7 @@ from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins.isolation import apart
 from unlearning_audit.workflow.attempt import of_model
-from unlearning_audit.workflow.open_bank import builder, check_tokens
+from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
 
 
 def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
@@ -26,7 +26,7 @@ def learned(samples: Data, models: str, settings: dict, place: dict) -> dict:
     bank.train(Rows.where(np.ones((1, len(samples.public)), bool)))
     bank.write(models)
     phi = stats.phi(logits=bank.logits()[0], y=np.zeros(len(samples.public), np.int64))
-    return {"models": 1, "device": bank.device, "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
+    return {"models": 1, **device_facts(bank.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
 
 @script

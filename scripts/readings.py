@@ -4,9 +4,11 @@ from pathlib import Path
 
 from job import script
 
+import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.workflow.attempt import answered, of_model
-from unlearning_audit.workflow.open_bank import open_bank, read_signal
+from unlearning_audit.workflow.open_bank import device_facts, opened, read_signal
 
 
 @script
@@ -19,11 +21,11 @@ def readings(data: str, splits: list[str], models: list[str], readings: str, set
     readings = str(Path(readings).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        bank = open_bank(samples, membership, settings, place)
-        bank.load(models[0])
-        with of_model(settings, place):
-            values = read_signal(bank, membership, settings["signal"], settings["rows"])
-        values.write(readings)
-        return {"models": len(bank), "device": bank.device}
+        values, about = [], np.flatnonzero((membership.forget | membership.heldout).any(0))
+        for _, member, bank in opened(samples, membership, settings, place, models=models[0]):
+            with of_model(settings, place):
+                values.append(read_signal(bank, member, settings["signal"], settings["rows"], about))
+        Readings.concatenate(values).write(readings)
+        return {"models": len(membership.seed), **device_facts(bank.device)}
 
     return answered(ask, place, readings)

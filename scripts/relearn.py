@@ -11,7 +11,7 @@ from unlearning_audit.artifacts.relearned import Relearned
 from unlearning_audit.bank import relearning, rounding
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import answered, of_model
-from unlearning_audit.workflow.open_bank import open_targets
+from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 @script
@@ -22,17 +22,22 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
     relearned = str(Path(relearned).absolute())  # a model may change the folder
 
     def ask() -> dict:
-        member, bank = open_targets(samples, membership, unlearned[0], settings, place)
-        bank.seeds = member.unlearning_seeds()
+        chosen = targets(membership)
+        member = membership[chosen]
         rows = np.flatnonzero((member.forget | member.heldout).any(0) | (samples.part == 1))
-        half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, bank.seeds, "relearn")
-        bits = settings.get("bits", [])
-        with of_model(settings, place):
-            steps, phi, right = relearning.curves(bank, half, rows, settings["steps"])
-            coarse = (np.array(bits, np.int64), *rounding.answers(bank, rows, bits)) if bits else ()
+        half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, member.unlearning_seeds(), "relearn")
+        bits, curves, rounding_of = settings.get("bits", []), [], []
+        for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
+            bank.seeds = member[part].unlearning_seeds()
+            with of_model(settings, place):
+                curves.append(relearning.curves(bank, half[part.tolist()], rows, settings["steps"]))
+                if bits:
+                    rounding_of.append(rounding.answers(bank, rows, bits))
+        steps, (phi, right) = curves[0][0], (np.concatenate([curve[i] for curve in curves]) for i in (1, 2))
+        coarse = (np.array(bits, np.int64), *map(np.concatenate, zip(*rounding_of, strict=True))) if bits else ()
         taught = np.zeros(member.train.shape, bool)
         np.put_along_axis(taught, half.index, True, axis=1)
         Relearned(steps, phi, right, taught[:, rows], rows, *coarse).write(relearned)
-        return {"models": len(member.seed), "taught": len(half), "device": bank.device}
+        return {"models": len(member.seed), "taught": len(half), **device_facts(bank.device)}
 
     return answered(ask, place, relearned)

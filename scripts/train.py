@@ -1,13 +1,16 @@
 """Train one batch of models, and dump their logits while they are in memory."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from job import script
 
+import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import dump, open_bank
+from unlearning_audit.workflow.open_bank import dump, opened
 
 
 @script
@@ -22,11 +25,14 @@ def train(
     first, copies = membership.originals()
     batch, about = membership[first], membership.queries.any(axis=0)
 
+    def trained() -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+        for part, member, bank in opened(samples, batch, settings, place, base):
+            with of_model(settings, place):
+                bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)
+            yield part, member, bank
+
     def make() -> dict:
-        bank = open_bank(samples, batch, settings, place, base)
-        with of_model(settings, place):
-            bank.train(Rows.where(batch.train), record=batch.forget if bank.recipe.record_updates else None)
-            return dump(bank, samples, models, logits, copies, about)
+        return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
     return attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))

@@ -1,50 +1,59 @@
 """Make one batch of trained models forget, by one method, and dump their logits."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from job import script
 
+import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError, read_json
-from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.bank import Bank, Shelf
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import isolation, registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, check_models, described
-from unlearning_audit.workflow.open_bank import dump, open_bank
+from unlearning_audit.workflow.open_bank import dump, opened
 
 
-def opened(
-    data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str]
-) -> tuple[Bank, Callable, Rows, Rows]:
-    """The trained models, the method with its options, and what each model shall forget and keep."""
-    bank = open_bank(data, member, settings, place, base)
-    bank.load(trained)
+def asked(bank: Bank, member: Membership, settings: dict, place: dict) -> tuple[Callable, Rows, Rows]:
+    """The method with its options, and what each model shall forget and keep; models get the seeds of unlearning."""
     bank.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
     method = registry.load("methods", settings["method"], place.get("method_file"))
     options = method.Options(**settings["method_options"])
-    return bank, lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
+    return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
 
 
 def forgotten(
-    data: Data, member: Membership, trained: str, settings: dict, place: dict, base: list[str], models: str | None
-) -> tuple[Bank, dict]:
-    """The models after unlearning, written to ``models`` if that is given; and facts for the spec."""
-    bank, method, forget, retain = opened(data, member, trained, settings, place, base)
-    file, before = file_of(settings, place), described(bank)
-    started = time.perf_counter()
-    with guard(file):
-        returned = method(bank, forget, retain)
-    with guard(file):  # the first one ended the copies that the method made of this process, so that none writes
-        check_models(bank, before, returned, file)
+    data: Data, membership: Membership, trained: str, settings: dict, place: dict, base: list[str], facts: dict
+) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+    """The models after unlearning, as `opened` gives them; ``facts`` take up what the spec says of it."""
+    for part, member, bank in opened(data, membership, settings, place, base, trained):
+        method, forget, retain = asked(bank, member, settings, place)
+        file, before = file_of(settings, place), described(bank)
+        started = time.perf_counter()
+        with guard(file):
+            returned = method(bank, forget, retain)
         seconds = time.perf_counter() - started
-        if models is not None:
-            bank.write(models)
-    return bank, {"unlearn_seconds": round(seconds, 3), **({"privacy": bank.privacy} if bank.privacy else {})}
+        with guard(file):
+            check_models(bank, before, returned, file)
+        facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
+        facts |= {"privacy": bank.privacy} if bank.privacy else {}
+        yield part, member, bank
+
+
+def weights(facts: dict, models: str, context: tuple) -> dict:
+    """Write the models after unlearning, and nothing of what they answer; the ``facts``."""
+    _, membership, _, settings, place, _ = context
+    with Shelf(models, len(membership.seed)) as shelf:
+        for part, _, bank in forgotten(*context, facts):
+            # An earlier guard ended the copies that the method made of this process, so that none writes.
+            with guard(file_of(settings, place)):
+                shelf.put(part, bank)
+    return facts
 
 
 def file_of(settings: dict, place: dict) -> str:
@@ -63,7 +72,8 @@ def by_itself(data: Data, member: Membership, trained: str, settings: dict, plac
         return {}
 
     def rehearse() -> dict:
-        bank, method, forget, retain = opened(data, member, trained, settings, place, base)
+        _, first, bank = next(opened(data, member, settings, place, base, trained))
+        method, forget, retain = asked(bank, first, settings, place)
         with guard(file):
             return {"share": influence.influence(bank, method, forget, retain)}
 
@@ -106,27 +116,29 @@ def unlearn(
     context = samples, membership, trained[0], settings, place, base
     user_file = settings["method_options"].get("file") or place.get("method_file")
 
-    def answered(bank: Bank, facts: dict, weights: str | None) -> dict:
-        return dump(bank, samples, weights, logits, first=membership.queries.any(axis=0)) | facts
+    everyone, about = np.arange(len(membership.seed)), membership.queries.any(axis=0)
+
+    def answered() -> dict:
+        facts: dict = {}
+        return dump(forgotten(*context, facts), samples, models, logits, everyone, about) | facts
 
     def read(facts: dict) -> dict:
-        bank = open_bank(samples, membership, settings, place, base)
+        banks = opened(samples, membership, settings, place, base, models, finite=False)
         try:
-            bank.load(models, finite=False)
+            return dump(banks, samples, None, logits, everyone, about) | facts
         except NoAnswerError:
             raise
         except ArtifactError as error:
             raise PluginError(
                 f"{readable(user_file)}: the weights that it left cannot be read; {str(error).partition('; delete')[0]}"
             ) from None
-        return answered(bank, facts, None)
 
     if user_file is None:
         file = place.get("file")
         if "time_limit" in terms:
             file = file or file_of(settings, place)
-        return attempt(lambda: answered(*forgotten(*context, None), models), models, logits, "method", file, **terms)
-    facts = attempt(lambda: forgotten(*context, models)[1], models, logits, "method", user_file, **terms)
+        return attempt(answered, models, logits, "method", file, **terms)
+    facts = attempt(lambda: weights({}, models, context), models, logits, "method", user_file, **terms)
     if "failed" not in facts:
         facts |= attempt(lambda: by_itself(*context), models, logits, "method", None)
     if "failed" in facts:

@@ -50,6 +50,7 @@ ROWS = [
         for name, value in schema.Margins().model_dump().items()
     ),
     ("keep", {}, {"keep": "logits"}, NOTHING),
+    ("memory", {}, {"memory": 9000}, NOTHING),
     ("limit", {}, {"limit": 1000}, NOTHING),
     ("only", PART, {"only": ["main"]}, {"comparisons": (1, 1, 0)}),
     ("defaults", {}, {"defaults/recipe": {}, "scenarios/main/recipe": {"epochs": 3, "lr": 0.1}}, NOTHING),

@@ -11,6 +11,7 @@ Not pretended: which kernels libraries choose, races between streams, memory of 
 import collections
 import contextlib
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,9 @@ WAITING = {
 
 _device_of = torch.Tensor.device
 _tags: dict[int, StorageWeakRef] = {}
+
+#: The cards that are pretended now, those whose memory is counted.
+_cards: list["Card"] = []
 
 
 class CaptureError(RuntimeError):
@@ -62,9 +66,12 @@ def on_card(tensor: torch.Tensor) -> bool:
 
 
 def put(tensor: torch.Tensor) -> torch.Tensor:
-    """Tag the tensor's storage as lying on the card."""
+    """Tag the tensor's storage as lying on the card. Raises OutOfMemoryError where that has no room left."""
     storage = _plain(tensor).untyped_storage()
+    fresh = not on_card(tensor)
     _tags[storage._cdata] = StorageWeakRef(storage)
+    for card in _cards if fresh else ():
+        card.memory.take(storage, card.graph)
     return tensor
 
 
@@ -89,15 +96,69 @@ def line() -> str:
     return "elsewhere"
 
 
+class Memory:
+    """Bytes of what lies on the card, now (``bound``, at most) and at its ``peak``, of a ``capacity``.
+
+    ``cached``: what ordinary operations have taken at most since the allocator's cache was emptied, which it keeps from
+    recordings. Recordings of one pool share its memory, as their graphs never run at once; within a recording nothing
+    is used again, so that it takes more here than on a real card.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.peak, self.cached, self.bound = capacity, 0, 0, 0
+        self._sizes: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._pools: dict[object, tuple[int, weakref.WeakSet]] = {}
+
+    def take(self, storage: torch.UntypedStorage, graph: "Graph | None") -> None:
+        size = storage.nbytes()
+        if graph is None:
+            self._sizes[storage._cdata] = StorageWeakRef(storage), size
+        else:
+            graph.bytes += size
+            before, graphs = self._pools.setdefault(graph.pool, (0, weakref.WeakSet()))
+            graphs.add(graph)
+            self._pools[graph.pool] = max(before, graph.bytes), graphs
+            size = max(graph.bytes - before, 0)
+        self.bound += size  # what has gone meanwhile is counted only where it may matter
+        if self.bound > min(self.cached, self.capacity):
+            self.peak = max(self.peak, self.used())
+        if self.bound > self.capacity:
+            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {storage.nbytes()} bytes.")
+
+    def used(self) -> int:
+        self._sizes = {key: entry for key, entry in self._sizes.items() if not entry[0].expired()}
+        ordinary = sum(size for _, size in self._sizes.values())
+        self.cached = max(self.cached, ordinary)
+        self.bound = ordinary + self._recorded()
+        return self.bound
+
+    def _recorded(self) -> int:
+        self._pools = {pool: entry for pool, entry in self._pools.items() if len(entry[1])}
+        return sum(size for size, _ in self._pools.values())
+
+    def empty(self) -> None:
+        self.cached = 0
+        self.used()
+
+    def forget_peak(self) -> None:
+        self.peak = self.used()
+
+    def free(self) -> int:
+        self.used()
+        return max(self.capacity - self.cached - self._recorded(), 0)
+
+
 class Card(TorchDispatchMode):
     """``waits``: synchronisations by what waited and where; ``uploads``: copies from main memory, likewise.
 
     ``graph``: the one that is being captured, or None. ``goal``: where the tensors that are made now belong, as Python
-    asked for it (True = on the card), or None where the operands decide. ``replays`` of recorded graphs.
+    asked for it (True = on the card), or None where the operands decide. ``replays`` of recorded graphs. ``memory`` is
+    counted where a ``capacity`` in bytes is given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int | None = None) -> None:
         super().__init__()
+        self.memory = Memory(1 << 33 if capacity is None else capacity)
         self.waits: collections.Counter = collections.Counter()
         self.uploads: collections.Counter = collections.Counter()
         self.graph: Graph | None = None
@@ -256,7 +317,7 @@ class Graph:
     ``saved``: storages that it writes, with what they held before, since a capture runs nothing."""
 
     def __init__(self, card: Card) -> None:
-        self.card = card
+        self.card, self.pool, self.bytes = card, object(), 0
         self.operations: list[tuple] = []
         self.fresh: set[int] = set()
         self.saved: dict[int, tuple] = {}
@@ -321,9 +382,10 @@ class Stream:
 
 
 @contextlib.contextmanager
-def pretended() -> Iterator[Card]:
-    """The pretended card, with those parts of torch.cuda that the engine uses."""
-    card = Card()
+def pretended(capacity: int | None = None) -> Iterator[Card]:
+    """The pretended card, with those parts of torch.cuda that the engine uses; with so many bytes of memory, which are
+    not counted if that is None."""
+    card = Card(capacity)
     kept: list[tuple[Any, str, Any]] = []
 
     def patch(owner: Any, name: str, value: Any) -> None:
@@ -343,7 +405,7 @@ def pretended() -> Iterator[Card]:
     @contextlib.contextmanager
     def capture(graph: Graph, pool=None, stream=None, **keywords):
         assert card.graph is None, "a capture within a capture"
-        card.graph = graph
+        card.graph, graph.pool = graph, graph.pool if pool is None else pool
         try:
             yield
         finally:
@@ -381,17 +443,21 @@ def pretended() -> Iterator[Card]:
         "graph": capture,
         "is_current_stream_capturing": lambda: card.graph is not None,
         "synchronize": lambda *arguments: card.wait("torch.cuda.synchronize"),
-        "empty_cache": lambda: None,
-        "mem_get_info": lambda *arguments: (1 << 33, 1 << 34),
-        "max_memory_allocated": lambda *arguments: 0,
-        "memory_allocated": lambda *arguments: 0,
-        "reset_peak_memory_stats": lambda *arguments: None,
+        "memory_allocated": lambda *arguments: card.memory.used(),
+        "max_memory_allocated": lambda *arguments: card.memory.peak,
+        "reset_peak_memory_stats": card.memory.forget_peak,
+        "graph_pool_handle": object,
+        "empty_cache": card.memory.empty,
+        "mem_get_info": lambda *arguments: (card.memory.free(), card.memory.capacity),
     }.items():
         patch(torch.cuda, name, value)
+    if capacity is not None:
+        _cards.append(card)
     try:
         with card, Route(card):
             yield card
     finally:
+        _cards[:] = [other for other in _cards if other is not card]
         for owner, name, value in reversed(kept):
             if value is KeyError:
                 delattr(owner, name)

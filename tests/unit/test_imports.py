@@ -42,6 +42,7 @@ WITH_TORCH = {
     "workflow.campaign": "unlearns and judges models once for each setting of a method, in the jobs that tune only",
     "workflow.checkpoints": "asks models from elsewhere, in the jobs that read these only",
     "workflow.influence": "rehearses a user's method on three models, in the jobs that unlearn only",
+    "workflow.budget": "measures a step of a network without numbers, in the forecast only",
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
     "workflow.self_test": "compares a card with the processor, for one command",
     "workflow.probe": "trains a few steps to measure what a study will cost",

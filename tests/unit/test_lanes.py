@@ -1,14 +1,22 @@
 """Lanes, the way of plain training on a GPU: what they leave is what the ordinary fit leaves. Without a GPU the same
 lanes run their steps unrecorded, so that all but the recording itself is tested everywhere."""
 
+import dataclasses
+import inspect
+import textwrap
+
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.bank import fitting, lanes
-from unlearning_audit.bank.lanes import Lane
-from unlearning_audit.bank.streams import Rows, Stream, fit_labels
+from unlearning_audit.bank import fitting, lanes, recording
+from unlearning_audit.bank.fitting import Fit
+from unlearning_audit.bank.recording import Recorder
+from unlearning_audit.bank.streams import Rows, Stream, balanced_labels, fit_labels
+from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import used_up
 
-from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same
+from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same, trained, unlearned
+from pretended_card import pretended
 
 COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
 
@@ -37,50 +45,206 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop"])
-def test_lanes_step_by_every_optimiser(name):
-    recipe = RECIPE.model_copy(update={"optimiser": name, "lr": 0.01, "schedule": "cosine"})
-    plain, laned = (fresh(seeds=SEEDS[:3], dtype=torch.float64) for _ in range(2))
-    fit(plain, optimiser=recipe).run()
-    lanes.run(fit(laned, optimiser=recipe))
-    assert largest_gap(plain, laned) < 1e-9
+def on_card(left, models=SEEDS):
+    """The bank after training on a pretended card of which so many bytes are left beside its models, back in main
+    memory; bytes that training took at most, and how many lanes were in flight at each step."""
+    with pretended(1 << 40) as card:
+        bank = fresh(conv, models, backend="serial", device="cuda", dtype=torch.float64)
+        bank.model.train()
+        start, most = card.memory.used(), []
+        card.memory.capacity, card.memory.peak = start + left, start
+        really = lanes.Lane.advance
+
+        def advance(lane):
+            most.append(sum(other.course is not None for other in traffic[-1].lanes))
+            really(lane)
+
+        traffic, made = [], lanes.Traffic.__init__
+
+        def init(self, fit):
+            made(self, fit)
+            traffic.append(self)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lanes.Lane, "advance", advance)
+            patch.setattr(lanes.Traffic, "__init__", init)
+            lanes.run(fit(bank))
+        peak = card.memory.peak - start
+        for state in (bank.parameters, bank.buffers):
+            state.update({name: value.cpu() for name, value in state.items()})
+    return bank, peak, most
+
+
+@pytest.fixture(scope="module")
+def one():
+    """Bytes that a single lane takes of the pretended card."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNLEARNING_IN_FLIGHT", "1")
+        return on_card(1 << 40, models=SEEDS[:2])[1]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    bank = fresh(conv, backend="serial", dtype=torch.float64)
+    bank.model.train()
+    fit(bank).run()
+    return bank
+
+
+@pytest.mark.parametrize(("room", "expected"), [(1.05, 1), (2.2, 2), (3.3, 3), (20, 4)])
+def test_as_many_lanes_as_the_card_holds(one, plain, room, expected, caplog):
+    """Measured by the first: nothing runs out of memory, and no number depends on it."""
+    bank, peak, most = on_card(int(one * room))
+    assert largest_gap(plain, bank) < 1e-6
+    assert (max(most), "used up" in caplog.text, peak <= one * room) == (expected, False, True)
+    assert ("groups of models train at once" in caplog.text) == (expected < 4)
+
+
+def test_a_lane_that_does_not_fit_the_card_at_all_ends_with_the_cards_own_error(one):
+    with pytest.raises(torch.OutOfMemoryError):
+        on_card(one // 2)
+
+
+@pytest.mark.parametrize("recordings", ["pool=self.pool", "pool=None"])
+def test_recordings_of_a_lane_share_their_memory(one, monkeypatch, recordings):
+    """A batch and the smaller one at the end of an epoch; each with memory of its own would take more."""
+    source = textwrap.dedent(inspect.getsource(Recorder.run)).replace("pool=self.pool", recordings)
+    exec(source, scope := dict(vars(recording)))
+    monkeypatch.setattr(Recorder, "run", scope["run"])
+    monkeypatch.setenv("UNLEARNING_IN_FLIGHT", "1")
+    assert (on_card(1 << 40, SEEDS[:1])[1] > one) == (recordings == "pool=None")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limit):
-    """A card that holds ``limit`` lanes: the others come later, and no number depends on it."""
+    """A card that holds ``limit`` lanes, though more seemed to fit: the others come later."""
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    advance, sizes = Lane.advance, []
+    traffic, sizes, made, advance = [], [], lanes.Traffic.__init__, lanes.Lane.advance
 
-    def train(fit, groups):
-        sizes.append(len(groups))
-        return really(fit, groups)
+    def init(self, fit):
+        made(self, fit)
+        self.room = self.most
+        traffic.append(self)
 
-    def limited(self, step, rate):
-        if sizes[-1] > limit and step == 2:  # in the midst of an epoch
+    def limited(self):
+        count = len(traffic[-1].lanes)
+        sizes.append(count)
+        if count > limit and self.steps == 2:  # in the midst of an epoch
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        advance(self, step, rate)
+        advance(self)
 
     plain, laned = (fresh(conv, backend="serial") for _ in range(2))
     for bank in (plain, laned):
         bank.model.train()
-    lanes.run(fit(plain))
-    really = lanes._train
-    monkeypatch.setattr(lanes, "_train", train)
-    monkeypatch.setattr(Lane, "advance", limited)
+    fit(plain).run()
+    monkeypatch.setattr(lanes.Traffic, "__init__", init)
+    monkeypatch.setattr(lanes.Lane, "advance", limited)
     lanes.run(fit(laned))
     assert same(plain, laned)
-    assert sizes == {1: [4, 2, 1] + [1] * 7, 2: [4, 2, 2, 2, 2], 3: [4, 2, 2, 2, 2]}[limit]
+    assert sorted(set(sizes), reverse=True) == {1: [4, 2, 1], 2: [4, 2, 1], 3: [4, 2, 1]}[limit]
 
 
-def test_one_lane_that_does_not_fit_is_the_machines_fault(monkeypatch):
-    def full(fit, groups):
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+def full(*_):
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
+
+def test_one_model_that_does_not_fit_is_the_machines_fault(monkeypatch):
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(lanes, "_train", full)
-    with pytest.raises(torch.OutOfMemoryError):
+    monkeypatch.setattr(lanes.Lane, "advance", full)
+    for build, backend in ((conv, "serial"), (mlp, "stacked")):
+        with pytest.raises(torch.OutOfMemoryError):
+            lanes.run(fit(fresh(build, backend=backend)))
+
+
+def test_a_group_that_does_not_fit_is_divided(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    advance, sizes = lanes.Lane.advance, []
+
+    def limited(self):
+        sizes.append(len(self.group))
+        if len(self.group) > 3:
+            full()
+        advance(self)
+
+    plain, laned = (fresh(mlp, SEEDS[:7], dtype=torch.float64) for _ in range(2))
+    fit(plain).run()
+    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    lanes.run(fit(laned))
+    assert largest_gap(plain, laned) < 1e-12
+    assert list(dict.fromkeys(sizes)) == [7, 3, 4, 2]
+
+
+def test_a_batch_that_does_not_fit_is_worked_on_in_pieces(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    advance, pieces = lanes.Lane.advance, []
+
+    def limited(self):
+        pieces.append(self.fit.pieces)
+        if self.fit.pieces < 4:
+            full()
+        advance(self)
+
+    plain, laned = (fresh(mlp, SEEDS[:2], backend="serial", dtype=torch.float64) for _ in range(2))
+    fit(plain).run()
+    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    lanes.run(fit(laned))
+    assert largest_gap(plain, laned) < 1e-12
+    assert list(dict.fromkeys(pieces)) == [1, 2, 4]
+
+
+def test_batches_of_which_each_sample_needs_the_others_are_not_divided():
+    bank = fresh(conv, SEEDS[:2], backend="serial")
+    bank.model.train()
+    assert not fit(bank).divide()  # batch normalisation
+    bank.model.eval()
+    assert fit(bank).divide()
+    stream = Stream(rows(bank.seeds)[1])
+    assert not fit(
+        bank, passes=((dataclasses.replace(stream, loss=balanced_labels(bank.labels, stream.rows)),),)
+    ).divide()
+    assert not fit(bank, passes=((dataclasses.replace(stream, loss=lambda batch: fit_labels(batch)),),)).divide()
+    limited = fit(bank)
+    assert [limited.divide() for _ in range(4)] == [True] * 3 + [False]  # batches of 8
+
+
+@pytest.mark.parametrize("name", registry.names("methods"))
+def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
+    """Every method whose batches may be divided, in thirds."""
+    before, whole = trained(mlp, SEEDS[:2], backend="serial", dtype=torch.float64), Fit.begin
+    plain, divided = unlearned(before, name), []
+
+    def begin(self):
+        whole(self)
+        self.pieces = 3 if self.divisible() else 1
+        divided.append(self.pieces)
+
+    monkeypatch.setattr(Fit, "begin", begin)
+    pieces = unlearned(before, name)
+    assert largest_gap(plain, pieces) < 1e-9
+    assert set(divided) <= {3} or name in ("classic", "competition_first")  # of the latter, one of two losses
+
+
+@pytest.mark.parametrize(
+    ("group", "parts"), [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]),
+                         ([6], [[6]])],
+)  # fmt: skip
+def test_halves_have_ghosts_where_one_model_would_be_alone(group, parts):
+    assert lanes.halves(group) == parts
+
+
+def test_another_error_of_a_step_is_no_want_of_memory(monkeypatch):
+    def wrong(*_):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr(lanes.Lane, "advance", wrong)
+    with pytest.raises(RuntimeError, match="launch failure"):
         lanes.run(fit(fresh(conv, backend="serial")))
+
+
+def test_a_recording_that_ends_for_want_of_memory_is_known_by_where_it_came_from():
+    late, plain = (RuntimeError("operation failed due to a previous error during capture") for _ in range(2))
+    late.__context__ = torch.OutOfMemoryError("CUDA out of memory.")
+    assert (used_up(late), used_up(plain), used_up(MemoryError())) == (True, False, True)
 
 
 def test_a_lane_does_not_depend_on_the_others(monkeypatch):
@@ -102,19 +266,16 @@ def test_fewer_rows_than_a_batch_are_one_step():
     assert largest_gap(plain, laned) < 1e-12
 
 
-def test_only_plain_training_suits_and_only_on_a_gpu():
-    bank = fresh(seeds=SEEDS[:2])
-    assert not lanes.suits(fit(bank))
-    bank.device = "cuda"  # Nothing is computed here.
-    stream = Stream(rows(bank.seeds)[1])
-    assert lanes.suits(fit(bank))
-    for changed in (
-        {"mask": {}}, {"scale": {}}, {"penalty": lambda p, e: 0.0}, {"record": np.zeros((2, 60), bool)},
-        {"optimiser": (RECIPE, RECIPE)},
-        {"passes": ((stream,), (stream,))}, {"passes": ((stream, stream),)},
-        {"passes": ((Stream(stream.rows, loss=lambda batch: fit_labels(batch)),),)},
-    ):  # fmt: skip
-        assert not lanes.suits(fit(bank, **changed)), changed
+def test_groups_of_a_loss_of_the_users_come_one_after_the_other():
+    seen = []
+
+    def loss(batch):
+        seen.append(batch.models[0])
+        return fit_labels(batch)
+
+    bank = fresh(conv, SEEDS[:3], backend="serial")
+    lanes.run(fit(bank, passes=((Stream(rows(bank.seeds)[1], loss=loss),),)))
+    assert seen == sorted(seen)
 
 
 @GPU

@@ -164,6 +164,35 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
         assert len(seen) > 90
 
 
+@pytest.mark.parametrize(
+    ("build", "shape", "augment"), [(perceptron, (5,), "none"), (convolutional, (1, 8, 8), "crop_flip")]
+)
+def test_rows_that_are_added_on_a_card_change_nothing(monkeypatch, build, shape, augment):
+    """Batches of few sizes, so that libraries choose kernels a few times; clipped or not, they count for nothing."""
+    banks, sizes, really = [], [], private.size
+    for padded in (False, True):
+        bank, rows = make(
+            build, shape=shape, dp={"epsilon": 8, "max_grad_norm": 0.1}, batch_size=16, k=40, augment=augment
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            if padded:
+                patch.setattr(private, "size", lambda drawn, batch_size: really(drawn + 1, batch_size))
+                patch.setattr(private, "pads", lambda device: True)
+            sizes.append({len(x) for x, _ in private.batches(bank, 0, rows.index[0], bank.recipe)})
+            private.descend(bank, rows, bank.recipe, 0.5)
+        banks.append(bank)
+    for name, value in banks[0].parameters.items():
+        torch.testing.assert_close(banks[1].parameters[name], value, rtol=1e-9, atol=1e-11)
+    assert len(sizes[0]) > len(sizes[1])
+
+
+@pytest.mark.parametrize(
+    ("drawn", "batch_size", "rows"), [(0, 64, 0), (1, 64, 8), (64, 64, 64), (65, 64, 72), (5, 3, 5), (1000, 1024, 1024)]
+)
+def test_a_batch_has_one_of_few_sizes(drawn, batch_size, rows):
+    assert private.size(drawn, batch_size) == rows
+
+
 def test_augmented_images_are_shifts_of_the_drawn_ones():
     bank, rows = make(convolutional, shape=(1, 8, 8), epochs=1, dtype=torch.float32)
     options = [(i, j, flip) for i in range(9) for j in range(9) for flip in range(2)]

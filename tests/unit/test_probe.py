@@ -161,6 +161,34 @@ def test_what_a_card_pays_once_is_no_part_of_its_rate(monkeypatch):
     assert probe.per_row(None, [None] * 5, 1e6) > 0.1
 
 
+@pytest.mark.parametrize("batch", [7, 64])
+def test_steps_that_are_recorded_are_no_part_of_the_rate(monkeypatch, batch):
+    """A first step that is ordinary, a second that is recorded, and replays, of which a long training consists."""
+
+    def timed(run, bank, rows):
+        steps = -(-rows // batch)
+        return 0.05 + 0.02 * (steps > 0) + 0.5 * (steps > 1) + 0.001 * max(steps - 1, 0)
+
+    monkeypatch.setattr(probe, "timed", timed)
+    monkeypatch.setattr(probe.card, "use", lambda: "cuda")
+    rate = probe.per_row(None, [None], 20 * batch, 500, batch=batch)
+    assert rate == pytest.approx(0.001 / batch)
+
+
+def test_a_fault_of_the_card_is_none_of_the_method(tmp_path, monkeypatch):
+    def busy(*_):
+        raise torch.AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(probe, "_method", busy)
+    made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
+                   methods={"none": {}, "retrain": {}, "salun": {}})  # fmt: skip
+    nodes = forecast.nodes(made)
+    node = next(node for node in nodes if node["settings"].get("method") == "salun")
+    with pytest.raises(torch.AcceleratorError):
+        probe.measure(node, Draws(nodes))
+
+
 @pytest.mark.parametrize("record", [False, True])
 def test_disk_is_what_files_take(record, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from unlearning_audit.bank import card, lanes
+from unlearning_audit.bank import card, lanes, updates
 from unlearning_audit.command import gpu
 from unlearning_audit.workflow import self_test
 
@@ -15,12 +15,13 @@ from pretended_card import pretended
 def few(monkeypatch):
     """The self-test with two methods and a small convolution: pretending takes a hundred times as long as computing."""
     monkeypatch.setattr(self_test, "methods", lambda: ["finetune", "scrub"])
-    monkeypatch.setitem(self_test.NETWORKS, "ResNet-8", ("cnn", {"channels": (3,)}))
+    for name in ("ResNet-8", "airbench"):
+        monkeypatch.setitem(self_test.NETWORKS, name, ("cnn", {"channels": (3,)}))
 
 
 def checks():
     lines = []
-    with pretended():
+    with pretended(1 << 40):
         self_test.run("cuda", lines.append, speed=False)
     return lines
 
@@ -32,25 +33,51 @@ def test_all_methods_are_compared_but_the_adapter_of_users_files():
 
 def test_an_engine_that_is_right_passes(few):
     lines = checks()
-    assert len(lines) == 7
+    assert len(lines) == 9
     assert [line.name for line in lines if line.passed is not True] == []
 
 
 def test_a_fault_is_seen_and_ends_nothing(few, monkeypatch):
-    def forgets_the_rate(self, step, rate):
-        advance(self, step, 2 * rate)
+    def doubles_the_rate(self, rate):
+        set_rate(self, 2 * rate if self.rate is not None else rate)
 
-    advance = lanes.Lane.advance
-    monkeypatch.setattr(lanes.Lane, "advance", forgets_the_rate)
+    set_rate = updates.Updates.set_rate
+    monkeypatch.setattr(updates.Updates, "set_rate", doubles_the_rate)
     failed = {line.name for line in checks() if line.passed is False}
     assert {"perceptron, sgd, recorded", "ResNet-8, adamw, recorded"} <= failed
     monkeypatch.setattr(lanes.Lane, "advance", None)
     assert all("TypeError: 'NoneType'" in line.result for line in checks() if "recorded" in line.name)
 
 
+def test_memory_that_a_training_keeps_is_seen(few, monkeypatch):
+    kept, close = [], lanes.Lane.close
+    monkeypatch.setattr(lanes.Lane, "close", lambda lane: kept.append(lane.state) or close(lane))
+    assert "memory of lanes" in {line.name for line in checks() if line.passed is False}
+
+
+def test_speed_is_not_measured_once_there_is_no_time_left(monkeypatch):
+    monkeypatch.setattr(self_test, "PATIENCE", -1)
+    monkeypatch.setattr(self_test, "methods", list)
+    monkeypatch.setattr(self_test, "NETWORKS", {})
+    monkeypatch.setattr(self_test, "_speed", None)
+    monkeypatch.setattr(self_test, "NETWORKS", dict.fromkeys(("perceptron", "ResNet-8", "airbench")))
+    lines = self_test.run("cuda", lambda check: None)
+    assert [line.result for line in lines[-3:]] == ["not measured, because -1 seconds have passed"] * 3
+
+
+def test_the_driver_is_what_its_file_says(tmp_path):
+    (tmp_path / "version").write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)\nGCC"
+    )
+    assert card.driver(tmp_path / "version") == "580.65.06"
+    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12\n")
+    assert (card.driver(tmp_path / "version"), card.driver(tmp_path / "none")) == ("535.183.01", "")
+
+
 def test_the_command_prints_every_check_and_writes_them(few, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    facts = {"name": "A card", "capability": "9.0", "memory_mib": 81559, "cuda": "13.0", "cudnn": 91002}
+    facts = {"name": "A card", "capability": "9.0", "memory_mib": 81559, "driver": "580.65.06", "cuda": "13.0"}
+    facts["cudnn"] = 91002
     monkeypatch.setattr(card, "use", lambda: "cuda")
     monkeypatch.setattr(card, "describe", lambda: facts)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 33, 1 << 34))
@@ -59,9 +86,10 @@ def test_the_command_prints_every_check_and_writes_them(few, tmp_path, monkeypat
         monkeypatch.setattr(self_test, "run", lambda device, say, check=check: say(check) or [check])
         assert gpu.run() == code
         printed = capsys.readouterr().out.splitlines()
-        assert printed[0] == "A card, compute capability 9.0, 81,559 MiB, CUDA 13.0, cuDNN 91002"
-        assert printed[1] == f"{'✓' if passed else '·' if passed is None else '✗'} a check: a result (1.2 s)"
-        assert printed[2].startswith(f"1 checks, {code} failed. gpu.json holds all of it")
+        assert printed[0] == "A card, compute capability 9.0, 8,192 of 81,559 MiB free"
+        assert printed[1] == "driver 580.65.06, CUDA 13.0, cuDNN 91002"
+        assert printed[2] == f"{'✓' if passed else '·' if passed is None else '✗'} a check: a result (1.2 s)"
+        assert printed[3].startswith(f"1 checks, {code} failed. gpu.json holds all of it")
     written = json.loads((tmp_path / "gpu.json").read_text())
     assert written["checks"] == [{"name": "a check", "passed": False, "result": "a result", "seconds": 1.25}]
     assert written["card"] == facts

@@ -30,6 +30,16 @@ class Readings:
         write_arrays(path, **{name: values for name, values in arrays.items() if values is not None})
 
     @classmethod
+    def concatenate(cls, parts: list["Readings"]) -> "Readings":
+        """Those of more models, in their order, of the same kind and samples."""
+        whole = {}
+        for field in fields(cls):
+            values = [getattr(part, field.name) for part in parts]
+            shared = field.name == "token_index" or values[0] is None
+            whole[field.name] = values[0] if shared else np.concatenate(values)
+        return cls(**whole)
+
+    @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Readings":
         """Read and check against the numbers of models and of samples in the data. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))

@@ -1,7 +1,9 @@
 """N models of one architecture, with different memberships and seeds, trained and edited as one object."""
 
 import copy
+import json
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -50,13 +52,18 @@ class Bank(Models):
         dtype: torch.dtype = torch.float32,
     ) -> "Bank":
         """Freshly initialised models, each from its own seed."""
-        fresh = [initialised(build, seed, dtype) for seed in seeds]
+        parameters, buffers = {}, {}
+        for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
+            fresh = initialised(build, seed, dtype)
+            named = {name: value.detach() for name, value in fresh.named_parameters()}
+            for name, value in (named | fresh.state_dict()).items():
+                stacked = parameters if name in named else buffers
+                if not number:
+                    stacked[name] = value.new_empty((len(seeds), *value.shape))
+                stacked[name][number] = value
         return cls(
-            build, x, labels, seeds, recipe=recipe, backend=backend, device=device,
-            parameters={n: torch.stack([dict(m.named_parameters())[n].detach() for m in fresh])
-                        for n, _ in fresh[0].named_parameters()},
-            buffers={n: torch.stack([m.state_dict()[n] for m in fresh])
-                     for n in fresh[0].state_dict() if n not in dict(fresh[0].named_parameters())},
+            build, x, labels, seeds, recipe=recipe, backend=backend, device=device, parameters=parameters,
+            buffers=buffers,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ training
@@ -112,7 +119,7 @@ class Bank(Models):
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
         fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, augment, record, steps)
-        return lanes.run(fit) if lanes.suits(fit) else fit.run()
+        return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
     # ------------------------------------------------------------------ editing
 
@@ -184,19 +191,24 @@ class Bank(Models):
         """Write ``models.safetensors``: one stacked tensor per parameter and buffer, and per recorded update."""
         from safetensors.torch import save_file
 
-        updates = {UPDATE + k: v for k, v in (self.updates or {}).items()}
-        stored = {**self.parameters, **self.buffers, **updates}
-        tensors = {k: v.detach().cpu().contiguous() for k, v in stored.items()}
+        tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
         # One metadata key only: with several, the file's bytes depend on hash order.
         with replacing(path) as part:
             save_file(tensors, part, metadata={"node": node_of(path)})
 
-    def load(self, path: str | Path, finite: bool = True) -> None:
+    def stored(self) -> State:
+        """What `write` writes: parameters, buffers, and recorded updates by names of their own."""
+        return {**self.parameters, **self.buffers, **{UPDATE + k: v for k, v in (self.updates or {}).items()}}
+
+    def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
         """Take weights and recorded updates from ``models.safetensors``; all must be ``finite`` unless that is False.
 
-        Raises ArtifactError that names file and tensor; the bank is unchanged then.
+        ``models`` int64: the numbers in the file of the models of this bank, by default all. Raises ArtifactError that
+        names file and tensor; the bank is unchanged then.
         """
         stored = read_models(path)
+        if models is not None:
+            stored = {name: value[torch.from_numpy(models)] for name, value in stored.items()}
         shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
         if any(name.startswith(UPDATE) for name in stored):
             shapes |= {UPDATE + k: v.shape for k, v in self.parameters.items()}
@@ -221,6 +233,60 @@ class Bank(Models):
         self.buffers = {k: stored[k].to(self.device, v.dtype) for k, v in self.buffers.items()}
         self.updates = {k: stored[UPDATE + k].to(self.device, v.dtype) for k, v in self.parameters.items()
                         if UPDATE + k in stored} or None  # fmt: skip
+
+
+class Shelf:
+    """``models.safetensors`` of ``count`` models, written a portion after the other; whole when the block ends. The
+    bytes are those of one `Bank.write` of all."""
+
+    def __init__(self, path: str | Path, count: int) -> None:
+        self.path, self.count = path, count
+        self._places: dict[str, np.memmap] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Shelf":
+        return self
+
+    def __exit__(self, *error) -> None:
+        for place in self._places.values():
+            place.flush()
+        self._places = {}
+        self._stack.__exit__(*error)
+
+    def put(self, models: np.ndarray, bank: Bank) -> None:
+        """Write the models of ``bank`` as those with the numbers ``models``, int64 [models of the bank]."""
+        if np.array_equal(models, np.arange(self.count)):
+            bank.write(self.path)
+            return
+        stored = bank.stored()
+        self._places = self._places or self._layout(stored)
+        for name, value in stored.items():
+            numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
+            self._places[name][models] = numbers.numpy()
+
+    def _layout(self, stored: State) -> dict[str, np.memmap]:
+        """The file with its head and room for all; name → bytes [models, bytes of one]. Order and words of the head are
+        the library's, for as many tensors without models."""
+        from safetensors.torch import save
+
+        empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node_of(self.path)})
+        head, at = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")]), 0
+        places = {}
+        for name, entry in head.items():
+            if name != "__metadata__":
+                size = stored[name][0].nbytes
+                entry |= {"shape": [self.count, *entry["shape"][1:]], "data_offsets": [at, at + self.count * size]}
+                places[name], at = (at, size), at + self.count * size
+        text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-len(text) % 8)
+        start, part = 8 + len(text), self._stack.enter_context(replacing(self.path))
+        with part.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.truncate(start + at)
+        return {
+            name: np.memmap(part, np.uint8, "r+", start + offset, (self.count, size))
+            for name, (offset, size) in places.items()
+        }
 
 
 def read_models(path: str | Path) -> State:
@@ -262,13 +328,13 @@ class Teacher:
         self.parameters = {k: v.detach().clone() for k, v in bank.parameters.items()}
         self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
         self.engine = copy.copy(bank.engine)
-        self.engine.model = copy.deepcopy(bank.model).eval()
-        self._group: tuple[list[int], State, State] | None = None
+        # With the weights of the original, which the frozen ones stand in for.
+        own = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
+        self.engine.model = copy.deepcopy(bank.model, own).eval()
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
         """What the frozen models answer to ``batch.x``: logits [n, b, classes], or what the batch's reading is."""
-        if self._group is None or self._group[0] is not batch.models:
-            states = ({k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers))
-            self._group = (batch.models, *states)
-        return self.engine.forward(*self._group[1:], batch.x, batch.reading)
+        if self not in batch.kept:
+            batch.kept[self] = [{k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)]
+        return self.engine.forward(*batch.kept[self], batch.x, batch.reading)

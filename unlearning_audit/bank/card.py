@@ -2,6 +2,8 @@
 
 import functools
 import os
+import re
+from pathlib import Path
 
 import torch
 
@@ -67,18 +69,28 @@ def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
 
 
 def describe() -> dict[str, object]:
-    """What a card's numbers depend on, for spec.json: its name, compute capability, memory in MiB, CUDA, cuDNN, and how
-    products are computed. JSON values only."""
+    """What a card's numbers depend on, for spec.json: its name, compute capability, memory in MiB, driver, CUDA, cuDNN,
+    and how products are computed. JSON values only."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {
         "name": properties.name,
         "capability": f"{properties.major}.{properties.minor}",
         "memory_mib": properties.total_memory >> 20,
+        "driver": driver(),
         "cuda": torch.version.cuda or torch.version.hip,
         "cudnn": torch.backends.cudnn.version(),
         "tf32": {"convolutions": torch.backends.cudnn.allow_tf32, "products": torch.backends.cuda.matmul.allow_tf32},
         "deterministic": torch.are_deterministic_algorithms_enabled(),
     }
+
+
+def driver(file: Path = Path("/proc/driver/nvidia/version")) -> str:
+    """The version of NVIDIA's driver, as its file says; empty where there is none, as of other makers."""
+    try:
+        found = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return ""
+    return found[1] if found else ""
 
 
 def deterministic() -> bool:

@@ -1,27 +1,29 @@
 """The training loop of a bank: epochs of passes over streams of batches."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unlearning_audit.bank.engine import Serial, State
 from unlearning_audit.bank.models import Models
 from unlearning_audit.bank.optim import Optimiser
 from unlearning_audit.bank.recording import Inputs, Recorder
-from unlearning_audit.bank.streams import Order, Stream, fit_labels
+from unlearning_audit.bank.streams import Order, Stream
 
-#: (parameters, epoch) → one value per model, added to the loss.
-Penalty = Callable[[State, int], Tensor]
+#: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is a number, or a tensor []
+#: in a step that is recorded once for all epochs.
+Penalty = Callable[[State, int | Tensor], Tensor]
 
 
 @dataclass
 class Fit:
-    """One call of `Bank.fit`; the fields are its arguments, with every pass as a tuple of streams."""
+    """One call of `Bank.fit`; the fields are its arguments, with every pass as a tuple of streams. A batch is worked on
+    in so many ``pieces``, one after the other, more than one only where a card does not hold it at once."""
 
     bank: Models
     passes: tuple[tuple[Stream, ...], ...]
@@ -35,38 +37,32 @@ class Fit:
     augment: bool
     record: np.ndarray | None
     steps: int | None = None
+    pieces: int = field(default=1, init=False)
     recorded: State | None = field(default=None, init=False)
 
     def run(self) -> State | None:
-        """Train group by group; return the recorded updates, if any were asked for.
-
-        On a GPU steps are recorded and replayed, unless a loss of the user's is among them: Python that it runs in
-        every step would run once.
-        """
-        bank = self.bank
-        if self.record is not None:
-            self.recorded = {k: torch.zeros_like(v) for k, v in bank.parameters.items()}
-        on_gpu = torch.device(bank.device).type == "cuda"
-        for group in bank.engine.groups(len(bank)):
+        """Train group by group; return the recorded updates, if any were asked for. On a GPU `lanes.run` does it."""
+        self.begin()
+        for group in self.bank.engine.groups(len(self.bank)):
             leaves, buffers = self.copy_state(group)
-            recorder = Recorder() if on_gpu and self.recordable() else None
-            on_cpu = not on_gpu and isinstance(bank.engine, Serial)
-            with bank.engine.lasting(leaves, buffers) if on_cpu else recorder.queued() if recorder else nullcontext():
-                self._train(group, leaves, buffers, recorder)
+            alone = isinstance(self.bank.engine, Serial)
+            with self.bank.engine.lasting(leaves, buffers) if alone else nullcontext():
+                for _ in self.course(group, leaves, buffers):
+                    pass
             self.write_back(group, leaves, buffers)
         return self.recorded
 
+    def begin(self) -> None:
+        """Make room for the recorded updates, if any were asked for."""
+        if self.record is not None:
+            self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
+
     def recordable(self) -> bool:
-        """Whether all losses and the penalty are the library's, which compute the same from step to step of a pass."""
+        """Whether all losses and the penalty are the library's, which compute the same from step to step of a pass; of
+        a user's loss, Python that it runs in every step would run once."""
         losses = [stream.loss for streams in self.passes for stream in streams]
         modules = (getattr(loss, "__module__", "") or "" for loss in (*losses, self.penalty) if loss is not None)
         return all(module.startswith("unlearning_audit.") for module in modules)
-
-    def lasting(self) -> bool:
-        """Whether a step is the same in every epoch: losses and penalties may depend on its number."""
-        return self.penalty is None and all(
-            stream.loss in (None, fit_labels) for streams in self.passes for stream in streams
-        )
 
     def copy_state(self, group: list[int]) -> tuple[State, State]:
         """Copies of the group's parameters, with gradients for those that are trained, and of its buffers."""
@@ -80,36 +76,17 @@ class Fit:
             for k, v in trained.items():
                 state[k][group] = v.detach()
 
-    def _train(self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None) -> None:
-        """All epochs of the models of one group; ``leaves`` and ``buffers`` change in place."""
-        moving = [v for v in leaves.values() if v.requires_grad]
-        device = self.bank.device
-
-        def build(settings: Optimiser):
-            return settings.build(moving, settings.recorded_rate(device) if recorder is not None else None)
-
-        if isinstance(self.optimiser, tuple):
-            optimisers, steppers = self.optimiser, [build(settings) for settings in self.optimiser]
-        else:
-            passes = len(self.passes)
-            optimisers, steppers = (self.optimiser,) * passes, [build(self.optimiser)] * passes
-        state = GroupState(self, group, leaves, buffers)
-        seeds = [self.bank.seeds[model] for model in group]
-        orders = [
-            [
-                Order(
-                    stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
-                    stream.batch_size or optimiser.batch_size, jitter=self.augment, device=self.bank.device,
-                )
-                for s, stream in enumerate(streams)
-            ]
-            for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
-        ]  # fmt: skip
+    def course(
+        self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
+    ) -> Iterator[None]:
+        """All epochs of the models of one group, step by step; ``leaves`` and ``buffers`` change in place."""
+        optimisers, steppers = self._optimisers(leaves, recorder is not None)
+        state = GroupState(self, group, leaves, buffers, recorder is not None)
+        orders = self._orders(group, optimisers)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
         for epoch in range(self.epochs):
-            if recorder is not None and not self.lasting():
-                recorder.forget()
+            state.turn(epoch)
             for p, streams in enumerate(self.passes):
                 if streams[0].epochs is not None and epoch >= streams[0].epochs:
                     continue
@@ -120,38 +97,59 @@ class Fit:
                         return
                     steppers[p].set_rate(optimisers[p].rate(epoch, self.epochs, step, steps))
                     inputs = [next(reader) for reader in readers[p]]
-                    update = partial(self._step, state, streams, steppers[p], epoch)
+                    update = partial(self._step, state, streams, steppers[p])
                     if recorder is None:
                         update(inputs)
                     else:
                         recorder.run(p, update, inputs)
                     count += 1
+                    yield
         state.write_record()
 
-    def _step(self, state: "GroupState", streams, stepper, epoch: int, inputs: Inputs) -> None:
+    def _optimisers(self, leaves: State, recorded: bool) -> tuple[tuple[Optimiser, ...], list]:
+        """Settings and optimiser of every pass."""
+        moving = [v for v in leaves.values() if v.requires_grad]
+
+        def build(settings: Optimiser):
+            return settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
+
+        if isinstance(self.optimiser, tuple):
+            return self.optimiser, [build(settings) for settings in self.optimiser]
+        return (self.optimiser,) * len(self.passes), [build(self.optimiser)] * len(self.passes)
+
+    def _orders(self, group: list[int], optimisers: tuple[Optimiser, ...]) -> list[list[Order]]:
+        """The order of the rows of every stream of every pass."""
+        seeds = [self.bank.seeds[model] for model in group]
+        return [
+            [
+                Order(
+                    stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
+                    stream.batch_size or optimiser.batch_size, jitter=self.augment, device=self.bank.device,
+                )
+                for s, stream in enumerate(streams)
+            ]
+            for p, (streams, optimiser) in enumerate(zip(self.passes, optimisers, strict=True))
+        ]  # fmt: skip
+
+    def _step(self, state: "GroupState", streams, stepper, inputs: Inputs) -> None:
         """One batch of each stream, one update of the weights."""
-        group, leaves, buffers = state.group, state.leaves, state.buffers
-        total, first, touched = None, None, None
-        for stream, (rows, jitter) in zip(streams, inputs, strict=True):
-            if stream.follows is not None:
-                rows = stream.follows[first.rows]
-            batch = self.bank.read(group, rows, jitter)
-            batch.epoch, batch.first, batch.reading = epoch, first, stream.reading
-            batch.logits = self.bank.forward(leaves, buffers, batch.x, stream.reading)
-            if stream.loss is not None:
-                loss = stream.loss(batch).mean(-1)
-                loss = loss if stream.weight == 1 else stream.weight * loss
-                total = loss if total is None else total + loss
-            if self.record is not None:
-                read = state.marks.gather(1, batch.rows).any(1)
-                touched = read if touched is None else touched | read
-            first = first or batch
-        if self.penalty is not None:
-            penalty = self.penalty(leaves, epoch)
-            total = penalty if total is None else total + penalty
+        leaves = state.leaves
         stepper.zero_grad()
-        # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
-        (total if total.numel() == 1 else total.sum()).backward()
+        pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
+                                     if stream.follows is None)])  # fmt: skip
+        for piece in range(pieces):
+            total = self._loss(state, streams, inputs, piece, pieces)
+            if self.penalty is not None and not piece:
+                penalty = self.penalty(leaves, state.epoch)
+                total = penalty if total is None else total + penalty
+            # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
+            (total if total.numel() == 1 else total.sum()).backward()
+        touched = None
+        if self.record is not None:
+            for stream, (rows, _) in zip(streams, inputs, strict=True):
+                rows = rows if stream.follows is None else stream.follows[inputs[0][0]]
+                read = state.marks.gather(1, rows).any(1)
+                touched = read if touched is None else touched | read
         if isinstance(self.bank.engine, Serial):
             self.bank.engine.hand_on()
         if self.record is not None:
@@ -166,17 +164,64 @@ class Fit:
             if self.record is not None:
                 state.add(moving, before, touched)
 
+    def _loss(self, state: "GroupState", streams, inputs: Inputs, piece: int, pieces: int) -> Tensor | None:
+        """The loss of each model, [n], by one piece of every batch; the sum over pieces is that of the batches."""
+        group, total, first = state.group, None, None
+        for stream, (rows, jitter) in zip(streams, inputs, strict=True):
+            whole = rows.shape[1]
+            if stream.follows is not None:
+                rows = stream.follows[first.rows]
+            elif pieces > 1:
+                rows = rows.tensor_split(pieces, 1)[piece]
+                jitter = None if jitter is None else jitter.tensor_split(pieces, 1)[piece]
+            batch = self.bank.read(group, rows, jitter)
+            batch.epoch, batch.first, batch.reading, batch.kept = state.epoch, first, stream.reading, state.kept
+            batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
+            if stream.loss is not None:
+                values = stream.loss(batch)
+                loss = values.mean(-1) if pieces == 1 else values.sum(-1) / whole
+                loss = loss if stream.weight == 1 else stream.weight * loss
+                total = loss if total is None else total + loss
+            first = first or batch
+        return total
+
+    def divisible(self) -> bool:
+        """Whether a batch may be worked on in pieces: no sample enters the loss of another, by batch normalisation in
+        training or by a loss that says ``whole``."""
+        norms = (m for m in self.bank.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+        losses = [stream.loss for streams in self.passes for stream in streams]
+        return (
+            self.recordable()
+            and not any(norm.training for norm in norms)
+            and not any(getattr(loss, "whole", False) for loss in losses)
+        )
+
+    def divide(self) -> bool:
+        """Work on batches in twice as many pieces from now on. False if they cannot be divided further."""
+        sizes = [stream.batch_size or 0 for streams in self.passes for stream in streams]
+        optimisers = self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,)
+        largest = max(*sizes, *(optimiser.batch_size for optimiser in optimisers))
+        if self.pieces >= largest or not self.divisible():
+            return False
+        self.pieces *= 2
+        return True
+
 
 class GroupState:
     """What one group of models trains.
 
     ``leaves`` and ``buffers`` [n, …]; ``masked``, name → which weights move, and all of them as they were at first; the
     group's part of the fit's ``scale``; the recorded samples ``marks`` bool [n, samples] and the ``sums`` of updates
-    that touched them.
+    that touched them; ``kept``, what losses keep of the group from step to step; and the ``epoch``, a tensor [] where
+    steps are recorded.
     """
 
-    def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State) -> None:
+    def __init__(self, fit: Fit, group: list[int], leaves: State, buffers: State, recorded: bool = False) -> None:
         self.fit, self.group, self.leaves, self.buffers = fit, group, leaves, buffers
+        self.kept: dict = {}
+        self.epoch: int | Tensor = 0
+        if recorded:
+            self.epoch = torch.zeros((), dtype=torch.float64, device=fit.bank.device)
         self.masked = {
             k: (fit.mask[k][group], v.detach().clone()) for k, v in leaves.items() if fit.mask and v.requires_grad
         }
@@ -186,6 +231,16 @@ class GroupState:
         if fit.record is not None:
             self.marks = torch.from_numpy(fit.record[group]).to(fit.bank.device)
             self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
+
+    def turn(self, epoch: int) -> None:
+        """Go to an epoch: what a loss draws for all of it (`begin`) is drawn now, outside the steps."""
+        if isinstance(self.epoch, Tensor):
+            self.epoch.fill_(epoch)
+        else:
+            self.epoch = epoch
+        for loss in (stream.loss for streams in self.fit.passes for stream in streams):
+            if hasattr(loss, "begin"):
+                loss.begin(epoch, self.group, self.kept, self.fit.bank.device)
 
     def add(self, after: State, before: State, touched: Tensor) -> None:
         """Add this step's update to the sum of every model in ``touched`` bool [n]."""

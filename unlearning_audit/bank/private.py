@@ -25,6 +25,9 @@ from unlearning_audit.bank.recipe import Privacy, Recipe
 from unlearning_audit.bank.streams import Rows, crop_and_flip
 from unlearning_audit.randomness.keyed import generator, seed_of
 
+#: The label of a row that is no sample, which torch's cross-entropy leaves out.
+IGNORED = -100
+
 
 def train(bank: Models, rows: Rows, recipe: Recipe) -> None:
     """Train every model on its ``rows`` within the budget ``recipe.dp``, one model after the other.
@@ -134,8 +137,24 @@ def _train_one(
     return accountant
 
 
+def size(drawn: int, batch_size: int) -> int:
+    """So many rows has a batch on a card in which ``drawn`` samples are: the next multiple of an eighth of the
+    recipe's. For each number of rows libraries choose their kernels anew, by trying them."""
+    unit = -(-batch_size // 8)
+    return -(-drawn // unit) * unit
+
+
+def pads(device: str) -> bool:
+    """Whether rows are added to batches there: on cards alone, where a size costs more than rows."""
+    return torch.device(device).type == "cuda"
+
+
 def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[tuple[Tensor, Tensor]]:
-    """All Poisson batches of model ``m``: samples [b, …] scaled and augmented, labels int64 [b]; b varies."""
+    """All Poisson batches of model ``m``: samples [b, …] scaled and augmented, labels int64 [b]; b varies.
+
+    On a card rows are added up to `size`, copies of the first whose labels `IGNORED` leave them without loss and
+    gradient.
+    """
     per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
     sampler = UniformWithReplacementSampler(
         num_samples=len(rows), sample_rate=1 / per_epoch, steps=per_epoch * recipe.epochs,
@@ -144,12 +163,16 @@ def batches(bank: Models, m: int, rows: np.ndarray, recipe: Recipe) -> Iterator[
     shifts = generator(bank.seeds[m], "train/augment")
     index, labels = torch.from_numpy(rows).to(bank.device), bank.labels_of(m, rows)
     for batch in sampler:
-        sampled = torch.tensor(batch, dtype=torch.int64, device=bank.device)
+        more = size(len(batch), recipe.batch_size) - len(batch) if pads(bank.device) and batch else 0
+        sampled = torch.tensor(batch + batch[:1] * more, dtype=torch.int64, device=bank.device)
         x = bank.scaled(bank.x[index[sampled]])
         if recipe.augment == "crop_flip":
-            jitter = shifts.integers(0, [9, 9, 2], (1, len(x), 3), dtype=np.uint8)
+            jitter = shifts.integers(0, [9, 9, 2], (1, len(batch), 3), dtype=np.uint8)
+            jitter = np.concatenate([jitter, np.repeat(jitter[:, :1], more, axis=1)], 1)
             x = crop_and_flip(x.unsqueeze(0), jitter).squeeze(0)
-        yield x, labels[sampled]
+        chosen = labels[sampled]
+        chosen[len(batch) :] = IGNORED
+        yield x, chosen
 
 
 class Steps:

@@ -1,12 +1,11 @@
 """Steps of a fit on a GPU: the first of a kind is an ordinary one, the second is recorded, the others are replays.
 
-A small network's step takes less time than Python needs to launch its kernels; a replay launches them all at once. What
-a loss keeps between steps (labels that were drawn, a teacher's weights) is made by the ordinary step, so that the
-recording finds it on the card.
+A small network's step takes less time than Python needs to launch its kernels; a replay launches them all at once. The
+ordinary step lets libraries choose kernels and allocate workspaces, and makes what a loss keeps between steps (labels
+that were drawn, a teacher's weights), so that the recording finds it on the card.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -16,19 +15,19 @@ Inputs = list[tuple[Tensor, Tensor | None]]
 
 
 class Recorder:
-    """Recorded steps of one group of models, on a CUDA stream of their own."""
+    """Recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
 
-    def __init__(self) -> None:
-        self.queue = torch.cuda.Stream()
+    All recordings take their memory from one pool: they run one after the other, and none reads what another left.
+    """
+
+    def __init__(self, queue: "torch.cuda.Stream") -> None:
+        self.queue, self.pool = queue, torch.cuda.graph_pool_handle()
         self._kinds: dict[tuple, tuple[Inputs, object] | None] = {}
 
-    @contextmanager
-    def queued(self) -> Iterator[None]:
-        """Within, all is computed on the recorder's stream; the end waits for it."""
-        self.queue.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.queue):
-            yield
-        self.forget()
+    @property
+    def recorded(self) -> bool:
+        """Whether a step has been recorded, so that the memory of a step is taken."""
+        return any(kind is not None for kind in self._kinds.values())
 
     def run(self, number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
         """One ``step`` on ``inputs``; steps of the same ``number`` with inputs of the same shapes are of one kind."""
@@ -40,7 +39,7 @@ class Recorder:
         if self._kinds[kind] is None:
             places = [(rows.clone(), None if jitter is None else jitter.clone()) for rows, jitter in inputs]
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=self.queue):
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.queue):
                 step(places)
             self._kinds[kind] = places, graph
         places, graph = self._kinds[kind]
@@ -51,6 +50,5 @@ class Recorder:
         graph.replay()
 
     def forget(self) -> None:
-        """Drop all recordings, once the card has run them."""
-        self.queue.synchronize()
+        """Drop all recordings, which the card must have run."""
         self._kinds.clear()

@@ -11,15 +11,17 @@ def run() -> int:
 
     Raises ValueError with one sentence where there is no card, or torch cannot use it.
     """
+    import torch
+
     from unlearning_audit.bank import card
     from unlearning_audit.workflow import self_test
 
     if card.use() != "cuda":
         raise ValueError("no GPU is visible here (or UNLEARNING_DEVICE=cpu sends everything to the processor)")
     facts = card.describe()
-    memory = f"{facts['memory_mib']:,} MiB"
-    print(f"{facts['name']}, compute capability {facts['capability']}, {memory}, CUDA {facts['cuda']}, ", end="")
-    print(f"cuDNN {facts['cudnn']}")
+    memory = f"{torch.cuda.mem_get_info()[0] >> 20:,} of {facts['memory_mib']:,} MiB free"
+    print(f"{facts['name']}, compute capability {facts['capability']}, {memory}")
+    print(f"driver {facts['driver'] or 'unknown'}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}")
     checks = self_test.run("cuda", say)
     Path(RECORD).write_text(self_test.record(checks), encoding="utf-8")
     failed = sum(check.passed is False for check in checks)

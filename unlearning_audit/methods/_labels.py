@@ -21,21 +21,27 @@ class RandomLabels:
 
     def __init__(self, bank: Bank, relabel: Literal["any", "other"], redraw: bool = True) -> None:
         self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
-        self._labels: tuple[tuple, Tensor] | None = None
+
+    def begin(self, epoch: int, models: list[int], kept: dict, device: str) -> None:
+        """Go to an epoch. New labels are written over the last ones, where a recorded step reads them."""
+        drawn = kept.setdefault(self, {})
+        drawn["epoch"] = epoch if self.redraw else 0
+        if "labels" in drawn and drawn["of"] != drawn["epoch"]:
+            drawn["labels"].copy_(self._draws(models, drawn["epoch"], drawn["classes"]))
+            drawn["of"] = drawn["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
         """One loss per sample, [n, b]."""
-        classes = batch.logits.shape[-1]
-        epoch = batch.epoch if self.redraw else 0
-        key = (epoch, *batch.models)
-        if self._labels is None or self._labels[0] != key:
-            draws = [
-                generator(self.bank.seeds[model], "random labels", epoch).integers(
-                    self.least, classes, len(self.bank.x)
-                )
-                for model in batch.models
-            ]
-            self._labels = key, torch.from_numpy(np.stack(draws)).to(batch.rows.device)
+        drawn, classes = batch.kept.setdefault(self, {}), batch.logits.shape[-1]
+        epoch = drawn.get("epoch", batch.epoch if self.redraw else 0)
+        if drawn.get("of") != epoch:
+            drawn |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "of": epoch}
+            drawn["classes"] = classes
         # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
-        wrong = (batch.labels + self._labels[1].gather(1, batch.rows)) % classes
+        wrong = (batch.labels + drawn["labels"].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)
+
+    def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
+        """By how much the label of each sample is shifted, int64 [n, samples]."""
+        draws = (generator(self.bank.seeds[model], "random labels", epoch) for model in models)
+        return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.bank.x)) for rng in draws]))

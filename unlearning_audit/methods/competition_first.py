@@ -70,6 +70,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         )
         return -log_softmax(similarity, -1).mean(-1)
 
+    contrast.whole = True  # type: ignore[attr-defined]
     bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
     forget_round = (
         Stream(forget, loss=None),

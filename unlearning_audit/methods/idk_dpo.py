@@ -1,5 +1,6 @@
 """IdkDPO: prefer "I do not know" to the answer, by direct preference optimisation (Maini et al. 2024, TOFU)."""
 
+import dataclasses
 from typing import Literal
 
 from pydantic import Field
@@ -78,4 +79,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 def replaced(batch: Batch, logits: Tensor) -> Batch:
     """The same batch with other logits."""
-    return Batch(batch.x, batch.labels, batch.rows, batch.models, logits, batch.at, batch.epoch)
+    return dataclasses.replace(batch, logits=logits, first=None, reading=None)

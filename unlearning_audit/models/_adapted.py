@@ -43,6 +43,11 @@ class Adapted(nn.Module):
         if not self.turned:
             raise ValueError(f"adapter.targets: no linear layer has a name that ends with {', '.join(adapter.targets)}")
 
+    @property
+    def shared(self) -> list[Tensor]:
+        """The frozen weights, which all models have in common."""
+        return list(self._frozen[1].values())
+
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
         """Take the frozen weights along to another device or precision."""
         super()._apply(change, recurse)

@@ -145,6 +145,20 @@ def of_machine(text: str) -> bool:
     return any(words in text for words in CARD) and not any(words in text for words in MISUSE)
 
 
+def used_up(error: BaseException | None) -> bool:
+    """Whether memory is used up, a card's or the machine's: by the error itself or by the one that it came from, as
+    where a recording ends for want of memory and torch says that it ended."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        if isinstance(error, MemoryError) or (
+            isinstance(error, RuntimeError) and any(words in str(error).lower() for words in MEMORY)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def place(error: BaseException, file: str | Path) -> str:
     """ "my_method.py line 12, in unlearn": where in ``file`` an error came from; if none of its lines was running, the
     file and where it was raised."""

@@ -38,8 +38,8 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
         whole = Study(
-            top.study, top.seed, top.batch, top.bootstrap, top.keep, top.limit, top.margins, tuple(top.looks),
-            len(scenarios) if top.family == "study" else 1, scenarios, top.tables, figures,
+            top.study, top.seed, top.batch, top.bootstrap, top.keep, top.memory, top.limit, top.margins,
+            tuple(top.looks), len(scenarios) if top.family == "study" else 1, scenarios, top.tables, figures,
         )  # fmt: skip
         return select(whole, top.only)
     except StudyError as error:

@@ -1,6 +1,7 @@
 """Steps that training and unlearning share: opening a bank and writing models and logits."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.readings import Readings
 from unlearning_audit.bank import card, tokens
-from unlearning_audit.bank.bank import Bank, read_models
+from unlearning_audit.bank.bank import Bank, Shelf, read_models
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
@@ -21,16 +22,57 @@ from unlearning_audit.workflow.attempt import check_built, check_model
 torch.set_num_threads(1)
 
 
-def open_targets(
-    data: Data, membership: Membership, models: str, settings: dict, place: dict
-) -> tuple[Membership, Bank]:
-    """The defender's models of one batch, from the file of all: their memberships and a bank of them.
+#: How many times the weights of all models may lie on a card beside each other, as of methods that keep teachers,
+#: gradients, masks and noise; and the share of its free memory that these may take, so that steps have the rest.
+COPIES, SHARE = 6, 0.5
 
-    Raises NoAnswerError where there are none, and FailedError and ValueError as `open_bank`.
+
+def opened(
+    data: Data,
+    membership: Membership,
+    settings: dict,
+    place: dict,
+    base: Sequence[str] = (),
+    models: str | None = None,
+    chosen: np.ndarray | None = None,
+    finite: bool = True,
+) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+    """Banks of a job's models, of as many at once as the card holds (`portions`); on a processor one bank of all. With
+    each the numbers of its models among the ``chosen`` ones, int64 [models], and their memberships.
+
+    ``models``: the file of all of the membership's models that theirs are read from; ``chosen`` int64: which of them,
+    by default all. Raises as `open_bank`, and NoAnswerError where there are no models.
     """
-    bank, target = open_bank(data, membership, settings, place), np.flatnonzero(~membership.shadow)
-    bank.load(models)
-    return membership[target], bank.take(target)
+    numbers = np.arange(len(membership.seed)) if chosen is None else chosen
+    for part in portions(data, membership, len(numbers), settings, place, base):
+        member = membership[numbers[part]]
+        bank = open_bank(data, member, settings, place, base)
+        if models is not None:
+            whole = np.array_equal(numbers[part], np.arange(len(membership.seed)))
+            bank.load(models, finite, None if whole else numbers[part])
+        yield part, member, bank
+
+
+def portions(
+    data: Data, membership: Membership, count: int, settings: dict, place: dict, base: Sequence[str] = ()
+) -> list[np.ndarray]:
+    """``count`` models in portions that are worked on one after the other, int64 [models] each.
+
+    All at once on a processor, whose memory the job has asked for, and wherever `COPIES` of their weights take less
+    than `SHARE` of what is free on the card. No model depends on the others of its portion.
+    """
+    if card.use() == "cpu" or count < 2:
+        return [np.arange(count)]
+    one = open_bank(data, membership[:1], settings, place, base)
+    weights = sum(value.nbytes for value in one.stored().values()) * (2 if one.recipe.record_updates else 1)
+    free = torch.cuda.mem_get_info()[0]
+    most = max(int(SHARE * free / (COPIES * weights)), 1)
+    return np.array_split(np.arange(count), -(-count // most))
+
+
+def targets(membership: Membership) -> np.ndarray:
+    """Numbers of the defender's models, int64."""
+    return np.flatnonzero(~membership.shadow)
 
 
 def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
@@ -92,34 +134,49 @@ def check_tokens(bank: Bank, data: Data) -> None:
 
 
 def dump(
-    bank: Bank,
+    banks: Iterable[tuple[np.ndarray, Membership, Bank]],
     data: Data,
     models: str | None,
     logits: str,
-    copies: np.ndarray | None = None,
+    copies: np.ndarray,
     first: np.ndarray | None = None,
+    guarded: Callable[[], AbstractContextManager] = nullcontext,
 ) -> dict:
     """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
 
-    ``copies`` int64 [models]: write model ``copies[i]`` of the bank as model i. ``first`` bool [samples]: those whose
-    logits lie together in the file, because scoring asks every model about them.
+    ``banks`` as `opened` gives them; ``copies`` int64 [models]: model i of the files is number ``copies[i]`` of theirs.
+    ``first`` bool [samples]: those whose logits lie together in the file, because scoring asks every model about them.
+    ``guarded``: what models are asked in.
     """
-    answers = bank.logits()
-    if copies is not None:
-        bank, answers = bank.take(copies), answers[copies]
-    if models is not None:
-        bank.write(models)
+    facts: dict = {"models": len(copies)}
+    answers: np.ndarray | None = None
+    with Shelf(models, len(copies)) if models is not None else nullcontext() as shelf:
+        for part, _, bank in banks:
+            with guarded():
+                answered = bank.logits()
+            members = np.flatnonzero(np.isin(copies, part))
+            places = np.searchsorted(part, copies[members])
+            if shelf is not None:
+                same = np.array_equal(places, np.arange(len(bank)))
+                shelf.put(members, bank if same else bank.take(places))
+            if answers is None:
+                answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
+            answers[members] = answered[places]
+            facts |= {"device": bank.device, "engine": type(bank.engine).__name__.lower()}
+            facts |= {"privacy": bank.privacy} if bank.privacy else {}
     Logits(answers, np.arange(len(data.y)), data.y).write(logits, first)
-    facts = {"models": len(bank), "device": bank.device, "engine": type(bank.engine).__name__.lower()}
-    facts |= {"card": card.describe()} if bank.device == "cuda" else {}
-    return facts | ({"privacy": bank.privacy} if bank.privacy else {})
+    return facts | device_facts(facts["device"])
 
 
-def read_signal(bank: Bank, membership: Membership, signal: str, rows: str) -> Readings:
-    """What the models of a bank say beyond logits: ``signal`` "tokens" of all samples that a model forgot or never saw,
-    or "squared_norms" of the ``rows`` "forgotten" by each model, or "all". Raises ValueError as `tokens.readings`."""
+def device_facts(device: str) -> dict:
+    """The card, if one was used, for the spec: `card.describe`."""
+    return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})
+
+
+def read_signal(bank: Bank, membership: Membership, signal: str, rows: str, samples: np.ndarray) -> Readings:
+    """What the models of a bank say beyond logits: ``signal`` "tokens" of the ``samples`` int64, or "squared_norms" of
+    the ``rows`` "forgotten" by each model, or "all". Raises ValueError as `tokens.readings`."""
     if signal == "tokens":
-        samples = np.flatnonzero((membership.forget | membership.heldout).any(0))
         return Readings(tokens=tokens.readings(bank, samples), token_index=samples)
     forget = Rows.where(membership.forget)
     everything = Rows.where(np.ones(membership.forget.shape, bool)) if rows == "all" else forget

@@ -15,6 +15,7 @@ from unlearning_audit.bank import card, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
+from unlearning_audit.plugins.guard import faulty
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.workflow.job_sizes import Draws
 from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
@@ -24,6 +25,9 @@ ENOUGH, FIRST, GROWTH = 0.3, 4, 4
 
 #: Times ENOUGH after which a run ends that has not yet read a whole batch of each set.
 PATIENCE = 30
+
+#: Steps after which one was ordinary, one recorded, and one replayed.
+KINDS = 3
 
 #: Models that train at once on a GPU, if a job has as many.
 TOGETHER = 8
@@ -39,21 +43,28 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
     note, method = "", settings.get("method")
     if method in (None, "retrain"):
-        step = per_row(_training(everything), bank, len(everything), bank.recipe.epochs)
+        step = _trained(bank, everything)
     else:
         try:
             options, run = _method(node, forget, retain)
             # On less than a batch of each set, a method that steps on both reads more per row than in whole.
             batch = getattr(options, "batch_size", FIRST)
             least = ceil(batch * len(everything) / max(min(len(forget), len(retain)), 1))
-            step = per_row(run, bank, len(everything), least=least)
+            step = per_row(run, bank, len(everything), least=least, batch=least)
         except Exception as error:
+            if not faulty(error):  # a card's, say
+                raise
             note = f"{method} could not be tried ({type(error).__name__}: {error}) and counts as training all over"
-            step = bank.recipe.epochs * per_row(_training(retain), bank, len(retain), bank.recipe.epochs)
+            step = bank.recipe.epochs * _trained(bank, retain)
     answer = per_row(lambda copy, rows: copy.logits(np.arange(rows)), bank, len(bank.x))
     weights, statistics = (sum(v[0].nbytes for v in s.values()) for s in (bank.parameters, bank.buffers))
     size = weights * (2 if bank.recipe.record_updates and method != "retrain" else 1) + statistics
     return {"step": step, "answer": answer, "bytes": size, "from": "probe"}, note
+
+
+def _trained(bank: Bank, rows: Rows) -> float:
+    """Seconds per row of training on ``rows``."""
+    return per_row(_training(rows), bank, len(rows), bank.recipe.epochs, batch=bank.recipe.batch_size)
 
 
 def _reading(bank: Bank, signal: str) -> float:
@@ -70,17 +81,22 @@ def _reading(bank: Bank, signal: str) -> float:
     return per_row(run, bank, len(bank.x))
 
 
-def per_row(run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1, least: int = FIRST) -> float:
+def per_row(
+    run: Callable[[Bank, int], object], bank: Bank, rows: int, epochs: int = 1, least: int = FIRST, batch: int = 1
+) -> float:
     """Seconds per model and row of ``run(a copy of bank, so many rows)``, where it may read ``rows`` at most, or if
     they are many in whole ``epochs``, so many times. A run reads ``least`` rows, unless that takes too long.
 
-    On a GPU a run of few rows is mostly the recording of its steps, which a job pays for once: the rate is what more
-    rows take longer.
+    On a GPU the first two steps of a kind are ordinary and recorded, which a job pays for once. So the rate is what
+    more rows take longer than so many that steps of ``batch`` rows were recorded and replayed.
     """
     count = first = min(FIRST, rows)
     timed(run, bank, count)  # The first run includes one-time costs.
+    on_gpu = card.use() == "cuda"
+    if on_gpu:
+        count = first = min(max(KINDS * batch, FIRST), rows)
     spent = timed(run, bank, count)
-    once = spent if card.use() == "cuda" else 0.0
+    once = spent if on_gpu else 0.0
     while (spent - once < ENOUGH or (count < least and spent < PATIENCE * ENOUGH)) and count < rows * epochs:
         count = min(GROWTH * count, rows) if count < rows else min(GROWTH * count, rows * epochs)
         spent = timed(run, bank, count)

@@ -43,7 +43,14 @@ class Check:
 
 
 #: A network that is stacked and one that is not: name → (file in models/, its options).
-NETWORKS = {"perceptron": ("mlp", {"hidden": (9, 7)}), "ResNet-8": ("resnet_cifar", {"depth": 8})}
+NETWORKS = {
+    "perceptron": ("mlp", {"hidden": (9, 7)}),
+    "ResNet-8": ("resnet_cifar", {"depth": 8}),
+    "airbench": ("airbench", {"widths": (8, 8)}),
+}
+
+#: Seconds after which no further speed is measured, so that all takes two minutes at most.
+PATIENCE = 75
 
 
 def run(device: str, say: Callable[[Check], None], speed: bool = True) -> list[Check]:
@@ -52,18 +59,24 @@ def run(device: str, say: Callable[[Check], None], speed: bool = True) -> list[C
     An error of a check is its result; the others go on.
     """
     work: list[tuple[str, Callable[[], tuple[bool | None, str]]]] = []
-    for label, network in NETWORKS.items():
+    for label, network in ((label, NETWORKS[label]) for label in ("perceptron", "ResNet-8")):
         for optimiser in ("sgd", "adamw"):
             work.append((f"{label}, {optimiser}, recorded", lambda n=network, o=optimiser: _training(n, o, device)))
     for method in methods():
         work.append((f"method {method}", lambda m=method: _method(m, NETWORKS["perceptron"], device)))
-    work.append(("the same bits twice", lambda: _repeated(NETWORKS["ResNet-8"], device)))
+    for label in ("ResNet-8", "airbench"):
+        work.append((f"the same bits twice, {label}", lambda n=NETWORKS[label]: _repeated(n, device)))
+    work.append(("memory of lanes", lambda: _lanes(NETWORKS["ResNet-8"], device)))
     if speed:
         names = ("airbench", "ResNet-20", "ResNet-18")
         work += [(f"speed of {name}", lambda n=name: _speed(n, device)) for name in names]
-    checks = []
+    checks, began = [], time.perf_counter()
     for name, ask in work:
         start = time.perf_counter()
+        if name.startswith("speed") and start - began > PATIENCE:
+            checks.append(Check(name, None, f"not measured, because {PATIENCE} seconds have passed"))
+            say(checks[-1])
+            continue
         try:
             passed, result = ask()
         except Exception as error:
@@ -152,6 +165,17 @@ def _repeated(network: tuple[str, dict], device: str) -> tuple[bool | None, str]
     if same or card.deterministic():
         return same, "yes" if same else "no, although UNLEARNING_DETERMINISTIC asks for it"
     return None, "no; UNLEARNING_DETERMINISTIC=1 asks for it"
+
+
+def _lanes(network: tuple[str, dict], device: str) -> tuple[bool, str]:
+    """Whether training leaves the card's memory as it was, whatever ran side by side; how much it took."""
+    bank = _bank(network, device)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    bank.train(_rows()[1])
+    peak, after = torch.cuda.max_memory_allocated() - before, torch.cuda.memory_allocated() - before
+    return after <= peak // 2, f"{peak >> 10} KiB were taken at most, {after >> 10} KiB remain"
 
 
 def _speed(name: str, device: str) -> tuple[None, str]:
