@@ -177,6 +177,18 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert sentence in ended("try", "mine.py")
 
 
+@pytest.mark.parametrize(("kind", "name"), [("metric", "accuracy"), ("protocol", "swap")])
+def test_a_file_that_is_called_like_one_of_the_library_is_tried_under_another_name(kind, name, capsys):
+    assert ended("new", f"{name}.py", "--kind", kind) == 0
+    assert ended("try", f"{name}.py") == 0
+    said = capsys.readouterr().out
+    assert f"{name}.py keeps the contract" in said
+    assert f"my_{name}" in said or kind == "protocol"
+    assert ended("try", f"{name}.py", "--set", "fpr=1").startswith(f"audit: {name}.py: scenarios.main.")
+    assert ended("new", "own.yaml") == 0
+    assert "is tried in a study of seconds; to use" in ended("try", f"{name}.py", "--study", "own.yaml")
+
+
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [

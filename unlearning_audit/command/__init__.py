@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _planned(file: str):
-    """The plan of a study. Raises ValueError with one sentence for a file that is none."""
+    """The plan of a study. Raises ValueError with one sentence about what is wrong with the file."""
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
 
@@ -133,7 +133,7 @@ def _check(asked: argparse.Namespace, more: list[str]) -> int:
     if asked.file.endswith(".py"):
         kind = trial.kind(asked.file)
         if not registry.is_function(kind, Path(asked.file), "unlearn"):
-            registry.load(kind, starts.named(Path(asked.file).stem), asked.file)
+            registry.load(kind, trial.name_of(asked.file), asked.file)
         noun = next(noun for part, noun in trial.NOUNS.items() if trial.KINDS[part] == kind)
         print(f"{asked.file} is sound: {noun}. Next: audit try {asked.file}")
         return 0
@@ -216,6 +216,8 @@ def _why(asked: argparse.Namespace, more: list[str]) -> int:
 
 def _new(asked: argparse.Namespace, more: list[str]) -> int:
     """Raises ValueError for a file that is there, or of another kind."""
+    from unlearning_audit.workflow import trial
+
     file, path = asked.file, Path(asked.file)
     kind = asked.kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix)
     if kind is None or (path.suffix == ".py") == (kind == "study"):
@@ -227,7 +229,7 @@ def _new(asked: argparse.Namespace, more: list[str]) -> int:
     if asked.notebook:
         return _taken(asked)
     text, how = starts.KINDS[kind]
-    known = {"file": file, "name": starts.named(path.stem), "title": path.stem.replace("_", " ").capitalize()}
+    known = {"file": file, "name": trial.name_of(file), "title": path.stem.replace("_", " ").capitalize()}
     if kind == "study":
         known |= _lines(asked.own)
     try:
@@ -273,8 +275,12 @@ def _lines(own: list[str]) -> dict[str, str]:
     files = [(file, function) for file, _, function in (one.partition(":") for one in own)]
     for file, function in files:
         kind = trial.kind(file, function)
-        name = starts.named(Path(file).stem)
-        name = f"my_{name}" if name in registry.names(kind) else name
+        name = trial.name_of(file, kind)
+        if kind == "readers":
+            raise ValueError(
+                f"--with {file}: a study has the models that a reader has read; audit read RESULTS --reader {file} "
+                "writes one, with RESULTS your files"
+            )
         if kind in lines:
             also = f", function: {function}" if function else ""
             lines[kind].append(f"{name}: {{file: {file}{also}}}")
@@ -310,6 +316,11 @@ def _try(asked: argparse.Namespace, more: list[str]) -> int:
     if kind == "readers":
         print(read.attempt(asked.file, asked.on, fields))
     elif kind in ("metrics", "protocols"):
+        if asked.study:
+            raise ValueError(
+                f"--study: a metric or a protocol is tried in a study of seconds; to use {asked.file} in {asked.study},"
+                f" name it there, and audit run {asked.study}"
+            )
         print(tiny.attempt(asked.file, fields))
     else:
         print(trial.attempt(asked.file, setting, fields))

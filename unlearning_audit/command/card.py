@@ -7,7 +7,6 @@ from pathlib import Path
 
 from unlearning_audit import ROOT
 from unlearning_audit.artifacts.files import ArtifactError, replacing
-from unlearning_audit.command import starts
 
 #: Settings that are tried of a method whose file says what may be tuned.
 TRIALS = 8
@@ -59,8 +58,7 @@ def written(file: str, fields: dict, battery: str) -> tuple[str, str]:
 
     if trial.kind(file, fields.get("function", "")) != "methods":
         raise ValueError(f"{file}: this is no method; audit card takes a file with a function unlearn")
-    name = starts.named(Path(file).stem)
-    name = f"my_{name}" if name in registry.names("methods") else name
+    name = trial.name_of(file, "methods")
     study, _ = reading.load([battery])
     study["study"] = f"card_{name}"
     entry = {"file": file if os.path.isabs(file) else os.path.relpath(file), **fields}

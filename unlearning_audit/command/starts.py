@@ -280,8 +280,3 @@ KINDS = {
     "data": (DATA, "as the data: {{name: {name}, file: {file}, test_size: 0.2}}"),
     "reader": (READER, ""),
 }
-
-
-def named(stem: str) -> str:
-    """A file's name as that of a method or a study."""
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in stem.lower()).lstrip("_") or "mine"

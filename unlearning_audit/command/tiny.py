@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from unlearning_audit import ROOT
-from unlearning_audit.command import caches, starts
+from unlearning_audit.command import caches
 
 #: Rows that are printed of many.
 MOST = 12
@@ -38,9 +38,11 @@ def attempt(file: str, fields: dict) -> str:
     from unlearning_audit.artifacts.rows import Row, read_union
     from unlearning_audit.display import failures
     from unlearning_audit.plugins import registry
+    from unlearning_audit.study import reading
     from unlearning_audit.workflow import trial
 
-    kind, name = trial.kind(file), starts.named(Path(file).stem)
+    kind = trial.kind(file)
+    name = trial.name_of(file, kind)
     plugin = {"file": str(Path(file).resolve()), **fields}
     scenario = dict(STUDY["scenarios"]["main"])
     if kind == "metrics":
@@ -49,9 +51,11 @@ def attempt(file: str, fields: dict) -> str:
         scenario["protocol"] = {"name": name, **plugin}
         if not registry.protocol(name, file).attacked:
             scenario["attacks"] = []
+    study = {**STUDY, "scenarios": {"main": scenario}}
+    reading.read(study, file)
     with tempfile.TemporaryDirectory(prefix="audit-try-") as folder:
         path = Path(folder, "tiny.yaml")
-        path.write_text(yaml.safe_dump({**STUDY, "scenarios": {"main": scenario}}, sort_keys=False))
+        path.write_text(yaml.safe_dump(study, sort_keys=False))
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--nocolor"]
         done = subprocess.run(
             [*command, "--configfile", str(path), "--cores", "all"], cwd=folder, check=False, text=True,

@@ -52,7 +52,7 @@ NOUNS = {
 
 def kind(file: str, function: str = "") -> str:
     """The kind of plug-in that a file is; a ``function`` by another name than unlearn is a method. Raises ValueError in
-    one sentence if it is none that can be tried."""
+    one sentence for a file that defines no plug-in."""
     if not Path(file).is_file():
         raise ValueError(f"{file}: there is no such file; give that of {', '.join(NOUNS.values())}")
     names = registry.defined(Path(file))
@@ -80,6 +80,17 @@ def functions(file: str) -> list[str]:
             continue
         fitting.append(name)
     return fitting
+
+
+def name_of(file: str | Path, kind: str = "") -> str:
+    """What a study calls a user's file: its stem, after "my_" where the library has such a name among its ``kind``.
+
+    >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods")]
+    ['scrub_2', 'my_scrub']
+    """
+    stem = Path(file).stem.lower()
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem).lstrip("_") or "mine"
+    return f"my_{name}" if kind and name in registry.names(kind) else name
 
 
 @dataclass(frozen=True)
@@ -184,8 +195,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict | None = Non
 
     fields = dict(fields or {})
     plugin_kind = kind(file, fields.get("function", ""))
-    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in Path(file).stem.lower()).lstrip("_") or "mine"
-    name = f"my_{name}" if name in registry.names(plugin_kind) else name
+    name = name_of(file, plugin_kind)
     try:
         plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
     except ValueError as error:
