@@ -116,7 +116,7 @@ def say(text: str) -> None:
 
 @script
 def forecast(settings: dict) -> None:
-    """Keeps what is foretold of every job in forecast.csv, which the ledger compares with what jobs took."""
+    """Writes the forecast of every job to forecast.csv, which the ledger compares with what jobs took."""
     nodes, file = settings["nodes"], Path(ROOT, settings["study"], "forecast.csv")
     draws = Draws(nodes)
     facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}

@@ -156,8 +156,8 @@ def believed(case: Case, external: bool, originals: list[str], unlearned: list[s
 
 
 def remarks(*groups: list[str]) -> list[str]:
-    """What was noticed about users' files in the jobs that made some files and in this one, and which of these jobs
-    nobody knows: those of a user's own artifacts."""
+    """Sentences about users' files, from the specs of the jobs that made these files and from this job, and about files
+    that were put there by hand."""
     sentences = {}
     for path in (path for group in groups for path in group):
         if Path(path).with_name("spec.json").exists():

@@ -96,7 +96,8 @@ def belongs(row: dict, line: dict, value: float) -> bool:
 
 
 def counts() -> dict[str, int]:
-    """How many printed numbers there are, were regenerated at paper or only at small size, are planned, or are none."""
+    """How many printed numbers there are, and how many were regenerated at the paper's size, at a small size only, are
+    planned, or cannot be regenerated."""
     rows = [row for table in tables() for row in published.read(FILE, table)]
     sizes = regenerated()
     planned = [row for study in STUDIES for row, *_ in besides(study)]

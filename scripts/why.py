@@ -3,7 +3,7 @@
     python scripts/why.py config.yaml mine.yaml          two studies
     python scripts/why.py config.yaml --since HEAD~3     one study, by the code of then and of now
 
-Only names are compared, so that it takes a second and nothing has to be built. A cause is told once, with all
+Only names are compared, so that it takes a second and nothing has to be built. A cause is printed once, with all
 that follows from it: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
 """
 

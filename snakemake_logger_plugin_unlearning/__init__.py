@@ -42,7 +42,7 @@ def _sentence(path) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Logs nothing, if somebody asks for it; Snakemake demands it of a plugin."""
+    """A handler that logs nothing: Snakemake demands one of every such plugin."""
 
     writes_to_stream = writes_to_file = has_filter = has_formatter = needs_rulegraph = False
 

@@ -65,7 +65,7 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind():
     ("part", "wrong", "sentence"),
     [
         ("head", "None", f"{HEAD}found None"),
-        ("head", '"fc"', f"{HEAD}found 'fc', which is none of its layers"),
+        ("head", '"fc"', f"{HEAD}found 'fc', which is not a layer of it"),
         ("head", "self.last", f"{HEAD}found Linear"),
         ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
         ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),

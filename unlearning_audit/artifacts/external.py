@@ -37,7 +37,7 @@ from unlearning_audit.artifacts.published import Published
 #: Populations that never saw the forget set.
 RETRAINED = ("retrain", "retrain_control")
 
-#: Logits beyond this have no room for their digits in 32 bits; beyond that they are none.
+#: Logits above the first lose digits in 32 bits, and values above the second cannot be logits.
 LARGE, HUGE = 1e4, 1e30
 
 #: Weights beyond this overflow where their squares are summed.

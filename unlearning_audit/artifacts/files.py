@@ -81,8 +81,8 @@ def _host() -> str:
 
 
 def _abandoned(part: Path) -> bool:
-    """Whether nobody writes a temporary file of `replacing` any more: its process has ended, or it is this one; of
-    another machine's process, whether nothing was written for `ABANDONED` seconds."""
+    """Whether a temporary file of `replacing` is a leftover: its process has ended, or is this one; or, on another
+    machine, nothing was written to it for `ABANDONED` seconds."""
     *_, host, pid, _ = part.name.split(".")
     if host == _host() and pid.isdecimal():
         return int(pid) == os.getpid() or not _runs(int(pid))

@@ -34,7 +34,7 @@ def digest(folder: Path) -> str:
 
 
 def _cached() -> dict[str, dict[str, list]]:
-    """Folder → file → size, times, number and digest; whatever else stands there counts as nothing."""
+    """Folder → file → size, times, number and digest; an entry of any other form is ignored."""
     try:
         if os.stat(KEPT).st_uid != os.getuid():
             return {}

@@ -1,4 +1,4 @@
-"""What is saved as logits and is none: probabilities, outputs of a sigmoid, losses; told by their numbers alone."""
+"""Finds arrays that were saved as logits and are probabilities, outputs of a sigmoid or losses, by their values."""
 
 from collections.abc import Callable
 

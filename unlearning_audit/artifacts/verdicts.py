@@ -10,7 +10,7 @@ VERDICTS = (
 )  # fmt: skip
 #: One row for each method and metric: the distance from retraining, oriented so that none lies above 0; its interval,
 #: whether test and interval ``disagree`` on 0, that for equivalence and the margin; how much
-#: closer than none it is; what it is measured from, and on how much.
+#: closer it is than doing nothing; what the distance is measured from, and on how many units, models and samples.
 DISTANCES = (
     "method", "metric", "attack", "deciding", "from", "distance", "ci_low", "ci_high", "disagree", "inner_low",
     "inner_high", "margin_far", "margin_near", "broken", "scale", "p", "p_holm", "closer", "closer_low", "closer_high",

@@ -112,7 +112,7 @@ class Audit:
         return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
 
     def figure(self, name: str = "verdicts") -> Picture:
-        """A figure of the report, which a notebook draws. Raises ValueError for a name that there is none of."""
+        """A figure of the report, which a notebook draws. Raises ValueError for an unknown name."""
         from unlearning_audit.plugins.suggest import unknown
 
         path = self._results / "figures" / f"{name}.svg"
@@ -288,8 +288,7 @@ def _write(folder: Path, arrays: Mapping[str, Any], population: str = "") -> Non
 
 
 def _planned(study: dict) -> "Plan":
-    """The plan of a study. Raises ValueError for one that is none and for arrays that are not what they should be, in a
-    moment."""
+    """The plan of a study; arrays that cannot be what they are called raise ValueError here, before anything runs."""
     from unlearning_audit.artifacts import external as reader
     from unlearning_audit.protocols import external
     from unlearning_audit.study import reading

@@ -1,4 +1,4 @@
-"""Turns whatever a plug-in raises into one sentence with its file, line and function; not what the machine does."""
+"""Turns what a plug-in raises into one sentence with file, line and function; errors of the machine stay as such."""
 
 import errno
 import os

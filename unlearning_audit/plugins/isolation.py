@@ -30,7 +30,7 @@ from unlearning_audit.plugins.guard import (
 from unlearning_audit.plugins.output import MOST, Relay
 from unlearning_audit.plugins.reads import Reads, unnamed
 
-#: How a crash of code is told.
+#: Signals by which code crashes, in words.
 CRASHES = {
     signal.SIGSEGV: "segmentation fault",
     signal.SIGBUS: "bus error",
@@ -117,7 +117,7 @@ def _received(text: bytes, file: str | Path) -> dict:
 def apart(function: Callable[[], dict], file: str | Path | None, where: str, **terms) -> dict:
     """What ``function`` returns: of a user's ``file`` as `isolated` does, of the library's (None) as it is.
 
-    ``where``: the path in the study by which errors of a user's file are told.
+    ``where``: the field of the study that errors of a user's file begin with.
     """
     if file is None:
         return function()

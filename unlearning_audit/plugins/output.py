@@ -58,7 +58,7 @@ class Relay:
         self._pass([stream for stream in ready if stream != handle])
 
     def drain(self) -> None:
-        """Pass on what is left when nobody writes any more."""
+        """Pass on the rest of the output when its writers have ended."""
         for _, writing in self.pipes.values():
             os.close(writing)
         while ready := select.select(list(self.open), [], [], 0)[0] if self.open else []:

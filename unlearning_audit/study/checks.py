@@ -74,7 +74,7 @@ def _tuning(scenario: Scenario) -> None:
 
 
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for looks that do not grow, and for a number of pairs that is none of them."""
+    """Raise StudyError for looks that do not grow, and for a number of pairs that is not among them."""
     try:
         levels(looks=planned) if planned else None
     except ValueError as error:

@@ -155,7 +155,7 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
         return registry.is_function(kind, Path(file), function) or (
             adapted and "Options" not in registry.defined(Path(file))
         )
-    except ValueError:  # no Python: told where the file is checked
+    except ValueError:  # no Python, which the check of the file reports
         return False
 
 

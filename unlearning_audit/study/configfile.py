@@ -57,7 +57,7 @@ def _scalar(value: Any) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML that may name plain values only; what cannot be read as its tag says is told by its line."""
+    """YAML with plain values only. A value that does not fit its tag raises StudyError, which names its line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

@@ -26,7 +26,7 @@ PAPER_SET = ["correctness", "confidence", "modified_entropy", "shadow"]
 #: These and entropy, which know the unlearning algorithm besides: they learn from unlearned shadow models too.
 ADAPTIVE_SET = [*PAPER_SET, "entropy"]
 
-#: Fields of a data source that say where it lies or how it comes, not what it is.
+#: Fields of a data source that say where it lies or whether it is downloaded, and change no sample.
 PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.

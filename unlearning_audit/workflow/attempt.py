@@ -36,7 +36,7 @@ def check_built(model: object, file: str) -> None:
         )
     if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in names):
         requirement = 'model.head, the name of its last layer in a text such as "fc"'
-        value = f"{head!r}, which is none of its layers" if isinstance(head, str) else type_of(head)
+        value = f"{head!r}, which is not a layer of it" if isinstance(head, str) else type_of(head)
         raise PluginError(f"{readable(file)}: build must give the model an attribute {requirement}; found {value}")
 
 

@@ -200,7 +200,7 @@ def wall(rows: Iterable[dict], start: dict[str, float], slots: int, gpus: int, a
     """Seconds until all is made, if ``slots`` jobs run at once, of which ``gpus`` (0: there is none) may train or
     unlearn. A job runs as soon as there is room and its parents (``after``) are there; of several the first.
 
-    ``start``: seconds to start the process of a stage's job. A parent that is none of ``rows`` is there already.
+    ``start``: seconds to start the process of a stage's job. A parent that is not among ``rows`` is done already.
     """
     cost = {(row["stage"], row["node"]): row["seconds"] + start[row["stage"]] for row in rows}
     place = {name: i for i, name in enumerate(cost)}

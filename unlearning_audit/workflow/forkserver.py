@@ -141,7 +141,7 @@ def run(folder: str, door: str, arguments: list[str], environment: dict[str, str
 
 
 def _tidy() -> None:
-    """Remove folders of sockets that nobody listens at any more: of servers that were killed, and could not do it.
+    """Remove folders of sockets without a server: it was killed before it could remove its own.
     Those of the last minute are kept, since another run may be about to listen there."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:

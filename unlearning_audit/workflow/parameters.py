@@ -1,4 +1,4 @@
-"""What the last rules ask of their scripts: one mapping of JSON values each, read off the plan."""
+"""Settings of the jobs that write tables, figures and the report: one mapping of JSON values each, from the plan."""
 
 import math
 import os
@@ -199,7 +199,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
 
 
 def protocols(plan: Plan, displays: dict, name: str) -> str:
-    """The protocols that a table or figure speaks of, the study's if it is none of ``displays``: its category."""
+    """The category of a table or figure: the protocols of its scenarios, or of the study if ``displays`` lacks it."""
     scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
     return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))
 

@@ -1,4 +1,4 @@
-"""Comparisons on record that foretell what a study will be able to tell.
+"""Comparisons on record that predict which distances a study will be able to distinguish.
 
 A pilot has the same data, model, recipe and protocol; it may have other numbers of blocks and of models, other methods
 and another seed.
@@ -20,7 +20,8 @@ NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a comparison is: what it is of (``kind``), its ``blocks``, and ``models`` of a split or block."""
+    """How large a comparison is: its ``blocks``, and ``models`` of a split or block; those of equal ``kind`` have the
+    same data, model, recipe and protocol."""
 
     node: str
     kind: str

@@ -16,7 +16,7 @@ def hold(folder: str | Path = "results") -> None:
 
     Snakemake locks the folder in which it runs; where ``folder`` is shared by link, its runs know nothing of each
     other, and each removes the files that it is going to write while the other reads them. A file system without
-    locks, or a folder that cannot be written yet, keeps nobody from anything.
+    locks, or a folder that cannot be written yet, prevents no run.
     """
     try:
         lock = (Path(folder) / ".lock").open("a+", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What Snakemake says on the terminal: less of it for the command audit, and no traceback for what was told."""
+"""What Snakemake prints: less of it under the command audit, and nothing more of an error that a sentence explains."""
 
 import logging
 import os
