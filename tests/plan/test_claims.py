@@ -49,6 +49,7 @@ def only(name, **wanted):
         *(("efficacy/whole.csv", {"metric": "efficacy_median", "scenario": f"{s}_whole", "method": m}, places)
           for s, m, places in (("mnist", "initial", 2), ("mnist", "none", 0), ("mnist", "amnesiac", 3),
                                ("cifar10", "initial", 2), ("cifar10", "none", 4), ("cifar10", "amnesiac", 3))),
+        *(("ranked_batches/ranked.csv", {"metric": "privacy_auc", "method": m}, 3) for m in ("scrub", "scrub_ranked")),
         ("text/ruli_efficacy.csv", {"method": "npo"}, 2),
         ("text/ruli_efficacy.csv", {"method": "graddiff"}, 2),
     ],
