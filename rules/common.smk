@@ -104,6 +104,7 @@ def tables_of(study):
         *rules.meta.output[:3],
         *rules.verdicts.output.tables,
         *rules.records.output[:4],
+        *(rules.tuning.output if plan_of(study).nodes["tune"] else []),
     ]
     return sorted(set(expand(own, study=study, table=names)))
 

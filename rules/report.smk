@@ -126,7 +126,8 @@ rule records:
 
 
 rule tuning:
-    """Show what tuning found: chosen and published settings side by side, and the front of all that were tried."""
+    """Show what tuning found: chosen and published settings side by side, the front of all that were tried and of those
+    that are audited, and where methods stand over all scenarios."""
     input:
         reads(parameters.tuning),
     output:
@@ -145,6 +146,21 @@ rule tuning:
             labels={"figure": "tuning"},
         ),
         png="results/{study}/figures/tuning.png",
+        standings_csv=report(
+            "results/{study}/tables/standings.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "standings"},
+        ),
+        standings_md="results/{study}/tables/standings.md",
+        standings_tex="results/{study}/tables/standings.tex",
+        front_svg=report(
+            "results/{study}/figures/front.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "front"},
+        ),
+        front_png="results/{study}/figures/front.png",
     log:
         "results/{study}/logs/tuning.txt",
     priority: PRIORITY["verdicts"]

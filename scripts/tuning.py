@@ -1,18 +1,48 @@
-"""Show what tuning found: chosen and published settings side by side, and the front of all that were tried."""
+"""Show what tuning found, the front of all settings and of those that are audited, and where methods stand."""
 
 from job import script
 
+from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import verdicts
 from unlearning_audit.artifacts.files import read_json
 from unlearning_audit.artifacts.trials import read
+from unlearning_audit.comparisons.standings import standings
 from unlearning_audit.display import style
-from unlearning_audit.display.figures import _tuning
+from unlearning_audit.display.figures import _front, _tuning
 from unlearning_audit.display.tables import formats
+from unlearning_audit.display.tables import standings as overall
 from unlearning_audit.display.tables import tuning as display
 
 
+def _standings(settings: dict) -> list[dict]:
+    places = settings["places"]
+    scenarios = [
+        {method["method"]: added.read(method["contributions"]) for method in place["methods"]} for place in places
+    ]
+    classes = {
+        (place["scenario"], place["setting"]): {
+            row["method"]: row["verdict"] for row in verdicts.read(place["verdicts"], verdicts.VERDICTS)
+        }
+        for place in places
+    }
+    how = {name: settings[name] for name in ("margins", "draws", "seed")}
+    return overall.lines(standings(scenarios, **how), classes)
+
+
 @script
-def tuning(csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> None:
+def tuning(
+    csv: str,
+    md: str,
+    tex: str,
+    svg: str,
+    png: str,
+    standings_csv: str,
+    standings_md: str,
+    standings_tex: str,
+    front_svg: str,
+    front_png: str,
+    settings: dict,
+) -> None:
     """The files are named in ``settings``, method by method; the rule's inputs are the same, each once."""
     campaigns = []
     for place in settings["campaigns"]:
@@ -22,5 +52,9 @@ def tuning(csv: str, md: str, tex: str, svg: str, png: str, settings: dict) -> N
         seconds = read_json(place["spec"])["seconds"]["process"]
         chosen = read_json(place["chosen"])
         campaigns.append({**place, "chosen": chosen, "trials": trials, "seconds": seconds, "distances": audited})
-    formats.write([display.sheet(display.lines(campaigns), settings["study"])], csv=csv, md=md, tex=tex)
+    rows = display.lines(campaigns)
+    formats.write([display.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)
     style.save(_tuning.draw(campaigns), svg=svg, png=png)
+    style.save(_front.draw(rows), svg=front_svg, png=front_png)
+    sheet = overall.sheet(_standings(settings), settings["study"])
+    formats.write([sheet], csv=standings_csv, md=standings_md, tex=standings_tex)

@@ -4,6 +4,7 @@ import pytest
 from plan_cases import BASE, changed, planned
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import parameters
 
 TUNED = changed(BASE, {"defaults/methods/salun": {"epochs": 1, "tune": {"trials": 4}}})
 
@@ -31,6 +32,15 @@ def test_a_tuned_method_reads_what_was_chosen_and_the_published_one_does_not():
     published = next(case for case in plan.cases if case.method == "salun_published")
     before = next(case for case in planned(BASE).cases if case.method == "salun")
     assert published.unlearned == before.unlearned
+
+
+def test_methods_stand_over_scenarios_that_share_no_data():
+    scenarios = {"scenarios/again": {"data": {"label_noise_seed": 1}}, "scenarios/other": {
+        "data": {"name": "breast_cancer", "test_size": 69}}}  # fmt: skip
+    order = parameters.tuning(planned(changed(TUNED, scenarios)))
+    places = [place["scenario"] for place in order["places"]]
+    assert places == ["main", "other"]
+    assert {method["method"] for method in order["places"][0]["methods"]} >= {"none", "salun", "salun_published"}
 
 
 def test_a_study_says_its_own_space_over_that_of_the_file():

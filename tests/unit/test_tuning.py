@@ -131,6 +131,32 @@ def test_doing_nothing_in_disguise_is_never_equivalent_after_tuning():
     assert abs(np.mean(fresh) - truth) < 0.05
 
 
+def test_at_the_margin_fresh_pairs_hold_five_per_cent_where_the_same_pairs_do_not():
+    """All settings lie at the margin, where 5 % of audits may say equivalent, and differ in how noisy they read."""
+    rng, audits, shown = generator(2, "audit"), 1000, {"same": 0, "fresh": 0}
+    for seed in range(audits):
+        chosen, _ = campaign(lambda _: 1.0, lambda options: 0.3 + 0.3 * options["lr"], seed=seed, pairs=2)
+        shown["same"] += equivalent(chosen.distance, chosen.error)
+        shown["fresh"] += equivalent(rng.normal(1.0, chosen.error), chosen.error)
+    assert shown["fresh"] / audits <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert shown["same"] / audits > 0.2
+
+
+def test_a_chosen_setting_is_seldom_worse_than_the_published_one_beyond_its_interval():
+    """Distances grow from the published setting in every direction, so that to stay is best; the table's interval of
+    tuned less published, on fresh pairs, says worse as often as chance alone may, 2.5 %, and where tuning strayed."""
+    rng, worse, campaigns = generator(3, "audit"), 0, 400
+
+    def distance(options):
+        return 1.0 + 0.3 * abs(math.log10(options["lr"] / 0.02))
+
+    for seed in range(campaigns):
+        chosen, _ = campaign(distance, lambda _: 0.5, seed=seed)
+        tuned, published = (rng.normal(distance(options), 0.25) for options in (chosen.options, STUDY))
+        worse += chosen.number != 0 and tuned - published > 1.96 * math.hypot(0.25, 0.25)
+    assert worse / campaigns <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / campaigns)
+
+
 def test_the_same_setting_wherever_the_best_two_differ_by_more_than_their_error():
     def distance(options):
         return 4 * abs(math.log10(options["lr"]) + 1)

@@ -6,8 +6,8 @@ import math
 import pytest
 from unlearning_audit.artifacts import tables, trials
 from unlearning_audit.artifacts.files import ArtifactError
-from unlearning_audit.display.figures import _tuning
-from unlearning_audit.display.tables import formats, tuning
+from unlearning_audit.display.figures import _front, _tuning
+from unlearning_audit.display.tables import formats, standings, tuning
 
 
 def distance(method, value, low, high, metric="advantage", deciding=1.0):
@@ -67,6 +67,41 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     formats.write([tuning.sheet(tuning.lines(campaigns), "mine")], **names)
     assert "2.00 (1.00, 3.00) | 6.00 (4.00, 8.00)" in names["md"].read_text()
     assert [axis.get_title(loc="left") for axis in _tuning.draw(campaigns).axes][:2] == ["salun", "fisher"]
+    again = tuning.sheet(tuning.read(names["csv"]), "mine")
+    assert again.lines == tuning.sheet(tuning.lines(campaigns), "mine").lines
+
+
+def audited(method, distance, seconds, worth=0.2):
+    return {"scenario": "digits", "setting": "", "method": method, "tuned": distance, "tuned_low": distance - 0.5,
+            "tuned_high": distance + 0.5, "published": distance + 1, "method_seconds": seconds,
+            "worth": worth}  # fmt: skip
+
+
+def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
+    rows = [audited("slow", 1.0, 9.0), audited("fast", 4.0, 1.0), audited("beaten", 5.0, 2.0),
+            audited("even", 1.0, 9.5), audited("broken", 0.1, 0.5, worth=3.0)]  # fmt: skip
+    assert [row["method"] for row in _front.undominated(rows)] == ["fast", "slow"]
+    figure = _front.draw([*rows, {**audited("slow", math.nan, 1.0), "scenario": "table"}])
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["digits", "table"]
+    assert {text.get_text() for text in figure.axes[0].texts} == {"fast", "slow"}
+
+
+def test_a_method_stands_beside_its_published_setting(tmp_path):
+    def row(method, distance, best, worst):
+        return {"method": method, "metric": "advantage", "distance": distance, "low": distance - 1,
+                "high": distance + 1, "best": best, "worst": worst, "methods": 4}  # fmt: skip
+
+    rows = [row("salun", 5.0, 2, 3), row("salun_published", 4.0, 2, 3), row("none", 8.0, 4, 4), row("retrain", 0, 1, 1)]
+    made = standings.lines(rows, {("digits", ""): {"salun": "broken", "none": "distinguishable"}})
+    assert [(line["method"], line["published_distance"]) for line in made] == [
+        ("retrain", ""), ("salun", 4.0), ("none", "")
+    ]  # fmt: skip
+    names = {kind: tmp_path / f"standings.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write([standings.sheet(made, "mine")], **names)
+    text = names["md"].read_text()
+    assert "| salun | 5.00 (4.00, 6.00) | 2 to 3 of 4 | 4.00 (3.00, 5.00) | 2 to 3 of 4 | digits |" in text
+    assert names["csv"].read_text().startswith("study,method,metric,distance")
+    assert standings.sheet(standings.read(names["csv"]), "mine").lines == standings.sheet(made, "mine").lines
 
 
 def test_trials_come_back_as_they_were_written(tmp_path):

@@ -78,6 +78,9 @@ def test_the_card_says_what_the_tables_say(made):
     assert any(remark.startswith("When a half of what was forgotten is learned once more") for remark in read.remarks)
     assert "Made by: audit card mine.py --set epochs=2 --study battery.yaml" in " ".join(printed.split())
     assert len(card.text(read).splitlines()) <= 20
+    report = (results / "report.html").read_text()
+    assert '<section id="tuning">' in report
+    assert "Standings over scenarios" in report
     page = (results / "card.html").read_text()
     assert all(row[1] in page for row in read.rows)
 

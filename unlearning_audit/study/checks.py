@@ -15,8 +15,8 @@ from unlearning_audit.study.schema import Figure, Plugin, Scenario, Table, Where
 
 #: Tables and figures that every study has.
 BUILT_IN = {
-    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution"),
-    "figures": ("meta", "verdicts", "resolution"),
+    "tables": ("headline", "cost", "meta", "verdicts", "ranks", "resolution", "tuning", "standings"),
+    "figures": ("meta", "verdicts", "resolution", "tuning", "front"),
 }
 
 #: Files of a case that a kind of figure may be drawn from.

@@ -67,7 +67,21 @@ def tuning(plan: Plan) -> dict[str, Any]:
             files = {name: maker[path].outputs[name] for name in ("chosen", "trials", "spec")}
             place = {"scenario": where[0], "setting": where[1], "method": case.method}
             campaigns.append({**place, **files, "distances": distances[where]})
-    settings = {"study": plan.study.name, "campaigns": campaigns}
+    tuned, first, places = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}, {}, {}
+    for case in plan.cases:
+        where = case.scenario.name, case.scenario.setting
+        # What has samples in common is not independent.
+        if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
+            places.setdefault(where, []).append({"method": case.method, "contributions": case.contributions})
+    verdicts = {(c.scenario.name, c.scenario.setting): c.outputs["verdicts"] for c in plan.comparisons}
+    settings = {
+        "study": plan.study.name, "campaigns": campaigns, "margins": plan.study.margins.model_dump(mode="json"),
+        "draws": plan.study.bootstrap, "seed": plan.study.seed,
+        "places": [
+            {"scenario": where[0], "setting": where[1], "methods": methods, "verdicts": verdicts[where]}
+            for where, methods in places.items()
+        ],
+    }  # fmt: skip
     return {**settings, "caption": caption("tuning"), "code": code("tuning")}
 
 

@@ -10,8 +10,9 @@ from unlearning_audit.display import decisions, lookup, naming, style
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
 from unlearning_audit.display.page import copies, curves, dag, details, embed, lead, matrix, recognised, sentences
-from unlearning_audit.display.tables import cost, grid
+from unlearning_audit.display.tables import cost, grid, standings
 from unlearning_audit.display.tables import meta as worth
+from unlearning_audit.display.tables import tuning as tuned
 from unlearning_audit.display.tables import verdicts as judged
 from unlearning_audit.display.tables.formats import spans
 from unlearning_audit.display.tables.typeset import Sheet
@@ -63,6 +64,7 @@ def render(
             **_downloads("cost", files, TABLE_FILES),
         },
         "meta": _worth(files),
+        "tuning": _tuning(files, order["study"]),
         "settings": settings(order["scenarios"]),
         "software": software(specs),
         "example": example(numbers),
@@ -258,6 +260,30 @@ def _verdicts(judgements: Decisions, order: dict, files: dict[str, str]) -> dict
         for name, title in titles.items()
     }  # fmt: skip
     return {"tables": tables, "drawings": drawings, "any": bool(order["comparisons"])}
+
+
+def _tuning(files: dict[str, str], study: str) -> dict:
+    """Fronts and tables of a study with tuned methods, from the files of the rule tuning; empty for any other."""
+    from markupsafe import Markup
+
+    if "tuning.csv" not in files:
+        return {}
+    titles = {"front": "Distance against seconds, of what is audited", "tuning": "All settings that were tried"}
+    drawings = {name: Markup(embed.drawing(files[f"{name}.svg"], title)) for name, title in titles.items()}
+    sheets = {
+        "standings": standings.sheet(standings.read(files["standings.csv"]), study),
+        "tuning": tuned.sheet(tuned.read(files["tuning.csv"]), study),
+    }
+    return {
+        "figures": [
+            {"name": name, "title": title, "drawing": drawings[name], **_downloads(name, files, FIGURE_FILES)}
+            for name, title in titles.items()
+        ],
+        "tables": [
+            {"name": name, "sheet": _sheet(sheet), **_downloads(name, files, TABLE_FILES)}
+            for name, sheet in sheets.items()
+        ],
+    }
 
 
 def _worth(files: dict[str, str]) -> dict:

@@ -2,16 +2,21 @@
 
 import json
 import math
+from pathlib import Path
 
+from unlearning_audit.artifacts import cells
+from unlearning_audit.artifacts.files import checked
 from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet
 
 READING = (
     "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
     "Tried: on the pairs that chose the setting, where the best of many looks better than it is. Tuned and published: "
-    "on the audited pairs, which tuning never saw. Flat: the share of settings that are not told from the best."
+    "on the audited pairs, which tuning never saw. Loses: accuracy against retraining, tuned and published, in margins "
+    "as well; tuning passes over what loses more than 1. Flat: the share of settings that are not told from the best."
 )
-HEADS = ("setting", "tried", "tuned", "published", "closer by", "flat", "trials, s", "dominated by")
+_TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
+HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
 
 
 def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
@@ -50,6 +55,7 @@ def lines(campaigns: list[dict]) -> list[dict]:
             "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
             "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
             "tuned_high": tuned.get("high", math.nan), "worth": tuned.get("worth", math.nan),
+            "published_worth": published.get("worth", math.nan),
             "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
             "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
             "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
@@ -60,6 +66,19 @@ def lines(campaigns: list[dict]) -> list[dict]:
     for row in rows:
         row["dominated_by"] = " ".join(other["method"] for other in rows if dominates(other, row))
     return rows
+
+
+def read(path: str | Path) -> list[dict]:
+    """The rows of ``tuning.csv``, as `lines` gives them. Raises ArtifactError for a damaged file."""
+
+    def load() -> list[dict]:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            return [
+                {name: cell if name in _TEXT else float(cell or "nan") for name, cell in row.items()}
+                for row in cells.read(file)[1]
+            ]
+
+    return checked(path, load)
 
 
 def dominates(other: dict, row: dict) -> bool:
@@ -78,20 +97,24 @@ def sheet(rows: list[dict], study: str) -> Sheet:
     entries = []
     for row in rows:
         changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())
-        cells = (
-            changed or "as published", f"{row['tried']:.2f}",
-            f"{row['tuned']:.2f} ({row['tuned_low']:.2f}, {row['tuned_high']:.2f})",
-            f"{row['published']:.2f} ({row['published_low']:.2f}, {row['published_high']:.2f})",
-            f"{row['closer']:.2f} ({row['closer_low']:.2f}, {row['closer_high']:.2f})",
-            f"{row['flatness']:.2f}", f"{row['seconds']:.0f}",
+        texts = (
+            changed or "as published", f"{row['tried']:.2f}", _span(row, "tuned"), _span(row, "published"),
+            _span(row, "closer"),
+            f"{row['worth']:.2f}, {row['published_worth']:.2f}", f"{row['flatness']:.2f}", f"{row['seconds']:.0f}",
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
         where = row["scenario"], row["setting"]
-        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, cells)), (), lookup.label(where)))
+        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts)), (), lookup.label(where)))
     records = tuple({"study": study, **row} for row in rows)
     return Sheet(
         "tuning", "Tuned and published", READING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
     )
+
+
+def _span(row: dict, name: str) -> str:
+    """A number with its interval; "" where there is none."""
+    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
+    return "" if math.isnan(value) else f"{value:.2f} ({low:.2f}, {high:.2f})"
 
 
 def _half(side: dict) -> float:

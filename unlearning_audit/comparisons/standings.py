@@ -1,0 +1,79 @@
+"""Where methods stand over several scenarios: their mean distance from retraining, and the ranks that it allows."""
+
+import numpy as np
+
+from unlearning_audit.artifacts.contributions import Contribution
+from unlearning_audit.comparisons import distances
+from unlearning_audit.comparisons.distances import Side
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import average, rank_sets
+from unlearning_audit.stats.paired import Distances
+
+#: Method → metric → contribution.
+Contributions = dict[str, dict[str, Contribution]]
+
+
+def standings(scenarios: list[Contributions], *, margins: dict[str, float], draws: int, seed: int) -> list[dict]:
+    """A row for each method that has a number in every one of the ``scenarios``, which share nothing: its mean
+    ``distance`` in margins, by the first deciding metric that all scenarios have, with its 95 % interval ``low`` to
+    ``high``, and ``best`` and ``worst`` of the ranks that it may have among all ``methods``, at 95 % for all at once.
+
+    Of several attacks each method's strongest speaks, as in a verdict; on either side of retraining a distance is one.
+    None where no metric is common or fewer than two methods are.
+    """
+    metric = _metric(scenarios)
+    if metric is None:
+        return []
+    sides = [_sides(contributions, metric) for contributions in scenarios]
+    methods = [method for method in sides[0] if all(method in by_method for by_method in sides)]
+    if len(methods) < 2:
+        return []
+    read = [away({name: by_method[name] for name in methods}, margins) for by_method in sides]
+    together = average.mean(read)
+    nearness = together.of(-np.eye(len(methods)))
+    best, worst = rank_sets.rank_sets(distances=nearness, rng=generator(seed, "standings"), draws=draws)
+    half = together.half_widths()
+    return [
+        {"method": method, "metric": metric, "distance": float(value), "low": float(value - h),
+         "high": float(value + h), "best": int(first), "worst": int(last), "methods": len(methods)}
+        for method, value, h, first, last in zip(methods, together.value, half, best, worst, strict=True)
+    ]  # fmt: skip
+
+
+def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
+    """The distances of methods from retraining in margins, at least 0, read together: each by its strongest attack."""
+    chosen = []
+    for side in sides.values():
+        numbers = distances.distances_of(side)
+        place = int(np.abs(numbers.value).argmax())
+        chosen.append((side, np.eye(len(numbers.value))[place]))
+    together = distances.joint(chosen)
+    if together is None:
+        raise ValueError("the models of these methods do not correspond")
+    ends = [distances.margin(side, margins) for side in sides.values()]
+    size = [near if value > 0 else far for value, (far, near) in zip(together.value, ends, strict=True)]
+    return together.of(np.diag(1 / np.array(size)))
+
+
+def _metric(scenarios: list[Contributions]) -> str | None:
+    """The first deciding metric of the first scenario that all others have too."""
+    names = [
+        dict.fromkeys(
+            name
+            for by_metric in contributions.values()
+            for name, contribution in by_metric.items()
+            if contribution.standard.deciding and not contribution.standard.coarse
+        )
+        for contributions in scenarios
+    ]
+    return next((name for name in names[0] if all(name in others for others in names)), None) if names else None
+
+
+def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
+    """What each method's number is held against, of methods that have one and stand in the places of the first."""
+    sides: dict[str, Side] = {}
+    for method in contributions:
+        side = distances.against(method, metric, contributions)
+        if isinstance(side, Side) and (not sides or side.corresponds(next(iter(sides.values())))):
+            sides[method] = side
+    return sides
