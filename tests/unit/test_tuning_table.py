@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from unlearning_audit import ROOT
 from unlearning_audit.artifacts import tables, trials
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.figures import _front, _tuning
@@ -102,6 +103,14 @@ def test_a_method_stands_beside_its_published_setting(tmp_path):
     assert "| salun | 5.00 (4.00, 6.00) | 2 to 3 of 4 | 4.00 (3.00, 5.00) | 2 to 3 of 4 | digits |" in text
     assert names["csv"].read_text().startswith("study,method,metric,distance")
     assert standings.sheet(standings.read(names["csv"]), "mine").lines == standings.sheet(made, "mine").lines
+
+
+def test_what_was_measured_worse_after_tuning_had_lost_too_much_before():
+    """The leaderboard's regret: further away than published beyond the interval only where that was passed over."""
+    rows = tuning.read(ROOT / "resources/measured/leaderboard/tuning.csv")
+    strayed = [row for row in rows if row["closer_high"] < 0]
+    assert {row["method"] for row in strayed} == {"competition_first", "unsir"}
+    assert all(row["published_worth"] > 1 >= row["worth"] for row in strayed)
 
 
 def test_trials_come_back_as_they_were_written(tmp_path):
