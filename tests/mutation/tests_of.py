@@ -72,6 +72,8 @@ TESTS = {
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
     "metrics/relearn": ("relearn_numbers", "relearn"),
     "metrics/quantised": ("quantised",),
+    "metrics/seeds": ("seeds",),
+    "stats/nested": ("seeds",),
     "metrics/requests": ("requests",),
     "metrics/ruli": ("ruli_numbers", "ruli", "ruli_rows", "external", "contributions"),
     "metrics/ruli_on_pairs": ("on_pairs",),

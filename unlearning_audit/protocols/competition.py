@@ -1,7 +1,7 @@
 """NeurIPS 2023 competition: many models that all forget the same few samples, against as many retrained ones.
 
 Triantafillou et al. 2024, §3. With ``originals: one`` every unlearned model starts from the same original, as
-in the competition; with ``many`` each starts from an original of its own.
+in the competition; with ``many`` each starts from an original of its own, or ``copies`` of them from one.
 """
 
 from typing import Literal
@@ -23,12 +23,15 @@ PROTOCOL = Protocol(
 
 class Options(Settings):
     """``share`` of the training part to be forgotten, if ``classes`` is not empty only samples of these;
-    ``blocks`` of ``models_per_block`` models (512 in all there). ``by_subject``: whole people, drawn until no more fit
-    into the share, of the data's field ``subject``; none is split between what is forgotten and what is kept.
+    ``blocks`` of ``models_per_block`` models (512 in all there); ``copies``: with many originals, so many models are
+    unlearned from each, which tells training seeds from unlearning seeds (metric ``seeds``). ``by_subject``: whole
+    people, drawn until no more fit into the share, of the data's field ``subject``; none is split between what is
+    forgotten and what is kept.
     """
 
     share: float = Field(0.02, gt=0, lt=1)
     originals: Literal["one", "many"] = "one"
+    copies: int = Field(1, ge=1)
     blocks: int = Field(4, ge=1)
     models_per_block: int = Field(16, ge=1)
     classes: tuple[int, ...] = ()
@@ -69,10 +72,11 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     forget[:, removal] = True
     numbers = np.arange(options.models_per_block) + block * options.models_per_block
     single = options.originals == "one"
+    drawn = np.zeros_like(numbers) if single else numbers // options.copies
     return Membership(
         train=train, forget=forget, heldout=np.zeros(train.shape, bool),
-        seed=np.array([seed_of(seed, "model", 0 if single else int(n)) for n in numbers], np.int64),
-        replicate=numbers if single else None,
+        seed=np.array([seed_of(seed, "model", int(n)) for n in drawn], np.int64),
+        replicate=numbers if single or options.copies > 1 else None,
         split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
         shadow=np.zeros(len(train), bool),
     )  # fmt: skip

@@ -1,0 +1,41 @@
+"""Training seeds and unlearning seeds apart: how much of what models vary by is the method's own randomness?
+
+Numbers of a single run hide two draws, that of the model and that of unlearning it (Lanyon et al. 2025). Where several
+models were unlearned from one original (``copies`` of the protocol competition) the two are told apart.
+"""
+
+import numpy as np
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import nested
+
+NEEDS = ("one_forget_set",)
+
+QUANTITIES = (
+    Quantity(
+        "sd_of_training", "sd over training seeds",
+        reading="Standard deviation over originals of a model's mean confidence in what it forgot: what another "
+        "training would change.",
+    ),
+    Quantity(
+        "sd_of_unlearning", "sd over unlearning seeds",
+        reading="The same over models that were unlearned from one original: what another run of the method would "
+        "change.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Both deviations of the mean φ over forgotten samples."""
+    forget = np.flatnonzero(case.membership.forget.any(axis=0))
+    phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)
+    training, unlearning = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)
+    return [row(metric="sd_of_training", estimate=training), row(metric="sd_of_unlearning", estimate=unlearning)]

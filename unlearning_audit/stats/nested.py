@@ -1,0 +1,67 @@
+"""Two sources of randomness apart: models that came from one original differ by unlearning alone, others by both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from unlearning_audit.stats import LEVEL, Estimate, empty
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+SINGLE = "no original has two models: what unlearning and what training varies by is not told apart"
+ALONE = "all models came from one original: what training varies by is not shown"
+
+
+def deviations(
+    *, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"], level: float = LEVEL
+) -> tuple[Estimate, Estimate]:
+    """Standard deviations of ``value`` over training seeds and over unlearning seeds, with intervals.
+
+    ``value`` float64 [models]; ``original`` int [models], models with one number are unlearned from one original. One-
+    way analysis of variance with random effects: within originals S_w², between them S_b² = n₀·σ² + S_w² in
+    expectation, n₀ the number of models of an original (for unequal numbers that of Snedecor and Cochran). The
+    interval over unlearning seeds is that of χ²; the one over training seeds that of Ting et al. (1990), 0 at least.
+    NaN with the reason where the design shows nothing of it. Raises ValueError for values that are not finite.
+    """
+    value = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(value).all():
+        raise ValueError("values of models must be finite")
+    _, group = np.unique(original, return_inverse=True)
+    count = np.bincount(group)
+    n, groups = len(value), len(count)
+    if n == groups:
+        return empty(n=groups, note=SINGLE), empty(n=n, note=SINGLE)
+    means = np.bincount(group, weights=value) / count
+    within = float(((value - means[group]) ** 2).sum() / (n - groups))
+    ends = [(n - groups) * within / special.chdtri(n - groups, p) for p in ((1 - level) / 2, (1 + level) / 2)]
+    unlearning = Estimate(float(np.sqrt(within)), *(float(np.sqrt(end)) for end in ends), n)
+    if groups < 2:
+        return empty(n=groups, note=ALONE), unlearning
+    between = float((count * (means - value.mean()) ** 2).sum() / (groups - 1))
+    each = float((n - (count**2).sum() / n) / (groups - 1))
+    low, high = _limits(between, within, groups - 1, n - groups, level)
+    sizes = [np.sqrt(max(square / each, 0.0)) for square in (between - within, low, high)]
+    return Estimate(*map(float, sizes), groups), unlearning
+
+
+def _limits(between: float, within: float, upper: int, lower: int, level: float) -> tuple[float, float]:
+    """Limits of the expected difference of two mean squares with ``upper`` and ``lower`` degrees of freedom."""
+    tails = (1 - level) / 2, (1 + level) / 2
+
+    def quantile(p: float, one: int, other: int) -> float:
+        return float(special.fdtri(one, other, p))
+
+    never = 1e12  # degrees of freedom of χ²/dof as a limit of F
+    g1, h1 = 1 - 1 / quantile(tails[1], upper, never), 1 / quantile(tails[0], upper, never) - 1
+    g2, h2 = 1 - 1 / quantile(tails[1], lower, never), 1 / quantile(tails[0], lower, never) - 1
+    f_low, f_high = quantile(tails[1], upper, lower), quantile(tails[0], upper, lower)
+    g12 = ((f_low - 1) ** 2 - (g1 * f_low) ** 2 - h2**2) / f_low
+    h12 = ((1 - f_high) ** 2 - (h1 * f_high) ** 2 - g2**2) / f_high
+    below = (g1 * between) ** 2 + (h2 * within) ** 2 + g12 * between * within
+    above = (h1 * between) ** 2 + (g2 * within) ** 2 + h12 * between * within
+    difference = between - within
+    return difference - float(np.sqrt(max(below, 0.0))), difference + float(np.sqrt(max(above, 0.0)))
