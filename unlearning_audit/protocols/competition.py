@@ -24,9 +24,9 @@ PROTOCOL = Protocol(
 class Options(Settings):
     """``share`` of the training part to be forgotten, if ``classes`` is not empty only samples of these;
     ``blocks`` of ``models_per_block`` models (512 in all there); ``copies``: with many originals, so many models are
-    unlearned from each, which tells training seeds from unlearning seeds (metric ``seeds``). ``by_subject``: whole
-    people, drawn until no more fit into the share, of the data's field ``subject``; none is split between what is
-    forgotten and what is kept.
+    unlearned from each, which tells training seeds from unlearning seeds (metric ``seed_spread``). ``by_subject``:
+    whole people, drawn until no more fit into the share, of the data's field ``subject``; none is split between what
+    is forgotten and what is kept.
     """
 
     share: float = Field(0.02, gt=0, lt=1)

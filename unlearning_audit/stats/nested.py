@@ -37,22 +37,22 @@ def deviations(
         return empty(n=groups, note=SINGLE), empty(n=n, note=SINGLE)
     means = np.bincount(group, weights=value) / count
     within = float(((value - means[group]) ** 2).sum() / (n - groups))
-    ends = [(n - groups) * within / special.chdtri(n - groups, p) for p in ((1 - level) / 2, (1 + level) / 2)]
-    unlearning = Estimate(float(np.sqrt(within)), *(float(np.sqrt(end)) for end in ends), n)
+    least, most = ((n - groups) * within / special.chdtri(n - groups, p) for p in ((1 - level) / 2, (1 + level) / 2))
+    unlearning = Estimate(float(np.sqrt(within)), float(np.sqrt(least)), float(np.sqrt(most)), n)
     if groups < 2:
         return empty(n=groups, note=ALONE), unlearning
     between = float((count * (means - value.mean()) ** 2).sum() / (groups - 1))
     each = float((n - (count**2).sum() / n) / (groups - 1))
     low, high = _limits(between, within, groups - 1, n - groups, level)
-    sizes = [np.sqrt(max(square / each, 0.0)) for square in (between - within, low, high)]
-    return Estimate(*map(float, sizes), groups), unlearning
+    size, low, high = (float(np.sqrt(max(square / each, 0.0))) for square in (between - within, low, high))
+    return Estimate(size, low, high, groups), unlearning
 
 
 def _limits(between: float, within: float, upper: int, lower: int, level: float) -> tuple[float, float]:
     """Limits of the expected difference of two mean squares with ``upper`` and ``lower`` degrees of freedom."""
     tails = (1 - level) / 2, (1 + level) / 2
 
-    def quantile(p: float, one: int, other: int) -> float:
+    def quantile(p: float, one: float, other: float) -> float:
         return float(special.fdtri(one, other, p))
 
     never = 1e12  # degrees of freedom of χ²/dof as a limit of F

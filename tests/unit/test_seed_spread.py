@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.metrics import seeds
+from unlearning_audit.metrics import seed_spread
 from unlearning_audit.protocols import competition
 from unlearning_audit.stats import nested
 
@@ -67,5 +67,5 @@ def test_the_rows_are_those_of_the_mean_confidence():
     case = SimpleNamespace(
         membership=member, data=data(), unlearned_files=[], answers=lambda _: SimpleNamespace(phi=lambda y, rows: phi)
     )
-    rows = {row.metric: row.value for row in seeds.rows(case, seeds.Options(), None)}
+    rows = {row.metric: row.value for row in seed_spread.rows(case, seed_spread.Options(), None)}
     assert rows == {"sd_of_training": pytest.approx(np.sqrt(11)), "sd_of_unlearning": pytest.approx(2.0)}
