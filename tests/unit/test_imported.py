@@ -75,7 +75,7 @@ def test_what_is_no_array_is_named(tmp_path):
     files = {name: tmp_path / f"{name}.npy" for name in GOOD}
     for content in (b"", b"no array", GOOD["labels"].tobytes()):
         (tmp_path / "labels.npy").write_bytes(content)
-        with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read"):
+        with pytest.raises(ValueError, match=r"labels\.npy: labels is no array, since it does not begin"):
             external.read(files, "target")
     with (tmp_path / "labels.npy").open("wb") as file:
         np.savez(file, a=GOOD["labels"])

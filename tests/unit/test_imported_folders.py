@@ -1,5 +1,7 @@
 """The folders of a user's logits: who plays which part, which files are lent, and what is missing."""
 
+import os
+
 import pytest
 from unlearning_audit.protocols import external
 
@@ -121,3 +123,19 @@ def test_one_of_what_was_seen_and_what_was_not_must_be_there(tmp_path, name):
     (tmp_path / "target" / f"{name}.npy").unlink()
     with pytest.raises(ValueError, match=r"/target/train\.npy: this file is missing, and so is heldout\.npy; one of"):
         external.populations(options(tmp_path), "mine", ["mine"])
+
+
+@pytest.mark.parametrize("name", ["logits", "heldout", "weight"])
+@pytest.mark.parametrize("kind", ["pipe", "folder", "lost link", "device"])
+def test_what_is_no_file_is_named_and_not_passed_over(whole, name, kind):
+    """Without its weights, for one, a study would be another."""
+    path = whole / "target" / f"{name}.npy"
+    path.unlink(missing_ok=True)
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "lost link": lambda: path.symlink_to("nowhere.npy"),
+        "device": lambda: path.symlink_to("/dev/zero"),
+    }[kind]()
+    with pytest.raises(ValueError, match=f"/target/{name}.npy: this is no file, but a folder, a pipe, a device or a"):
+        kinds(whole, "mine")

@@ -121,6 +121,10 @@ class _Source:
     def load(self, name: str) -> np.ndarray:
         """The array as it was saved; never unpickles."""
         path = self.files[name]
+        with path.open("rb") as file:
+            start = file.read(6)
+        if not start.startswith((b"\x93NUMPY", b"PK")):
+            self.fail(name, "is no array, since it does not begin as those of NumPy do; save it with numpy.save")
         try:
             value = np.load(path, allow_pickle=False)
         except Exception as error:

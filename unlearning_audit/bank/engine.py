@@ -147,7 +147,7 @@ class Serial:
     """One model at a time in one process; the group is a single model with a leading dimension of one."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model, self._stacked, self._views = model, None, {}
+        self.model, self._stacked, self._views, self._pairs = model, None, {}, []
 
     @property
     def model(self) -> nn.Module:
@@ -169,18 +169,19 @@ class Serial:
         self._views = {name: value.detach().squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
         for name, value in parameters.items():
             self._views[name].requires_grad_(value.requires_grad)
+        self._pairs = [(value, self._views[name]) for name, value in parameters.items() if value.requires_grad]
         try:
             with placed(self.places, self._views):
                 yield
         finally:
-            self._stacked, self._views = None, {}
+            self._stacked, self._views, self._pairs = None, {}, []
 
     def hand_on(self) -> None:
         """Add the gradients of lasting views to those of the parameters."""
-        for name, value in (self._stacked or {}).items():
-            view = self._views[name]
-            if view.grad is not None:
-                gradient, view.grad = view.grad.unsqueeze(0), None
+        for value, view in self._pairs:
+            gradient = view.grad
+            if gradient is not None:
+                view.grad, gradient = None, gradient.unsqueeze(0)
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:

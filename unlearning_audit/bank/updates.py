@@ -81,6 +81,12 @@ class SGD(Updates):
         velocity = [self.velocity[i] for i in at]
         if self.weight_decay:  # into the gradients, which nothing reads later, where torch would make tensors for it
             torch._foreach_add_(gradients, parameters, alpha=self.weight_decay)
+        if parameters[0].device.type == "cpu" and not any(value is None for value in velocity):
+            # What sgd does, without its Python between tensors, which costs a tenth of a small network's step.
+            torch._foreach_mul_(velocity, self.momentum)
+            torch._foreach_add_(velocity, gradients)
+            torch._foreach_add_(parameters, velocity, alpha=-self.param_groups[0]["lr"])
+            return
         sgd(
             parameters, gradients, velocity, foreach=False, lr=self.param_groups[0]["lr"], momentum=self.momentum,
             weight_decay=0, dampening=0, nesterov=False, maximize=False,

@@ -187,6 +187,12 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     places |= {name: [folder, *above] for name in OF_SAMPLES}
     places |= {name: [folder, *donors] for name in OF_MODELS}
     candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
+    for path in (path for paths in candidates.values() for path in paths):
+        if (path.exists() or path.is_symlink()) and not path.is_file():  # to pass over it would change what is meant
+            raise ValueError(
+                f"{path}: this is no file, but a folder, a pipe, a device or a link that leads nowhere; save it with "
+                "numpy.save"
+            )
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
