@@ -30,5 +30,5 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         size=settings["size"],
         counts=counts,
     )
-    formats.write(display.sheets(rows), csv=csv, md=md, tex=tex)
+    formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

@@ -28,6 +28,12 @@ def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_p
     assert all(path.stat().st_size for path in files.values())
 
 
+def test_a_study_without_anything_to_say_of_metrics_has_a_file_that_can_be_read(tmp_path):
+    files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write(display.sheets([]), **files, columns=display.COLUMNS)
+    assert display.read(files["csv"]) == []
+
+
 def test_the_table_says_what_is_read_on_other_models():
     shown, *_ = display.sheets(several())
     assert [line.label for line in shown.lines] == ["Q", "F / F₀", "efficacy"]

@@ -23,14 +23,17 @@ TEX = {
 DIGITS = 12
 
 
-def write(sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path) -> None:
-    """Write the three files, one sheet after the other; the same sheets give the same bytes."""
+def write(
+    sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path, columns: tuple[str, ...] = ()
+) -> None:
+    """Write the three files, one sheet after the other; the same sheets give the same bytes. ``columns`` head the csv
+    where no sheet has a number."""
     records = [
         {name: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for name, v in record.items()}
         for sheet in sheets
         for record in sheet.records
     ]
-    tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)))
+    tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
     for path, render in ((md, markdown), (tex, latex)):
         with replacing(path) as part:
             part.write_text("\n".join(render(sheet.filled()) for sheet in sheets), encoding="utf-8")
