@@ -12,6 +12,12 @@ from unlearning_audit.display.tables import meta as display
 from meta_cases import evaluated, rows, several
 
 
+def test_a_study_with_nothing_to_measure_has_no_rows(tmp_path):
+    files = {kind: tmp_path / f"meta.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write(display.sheets([]), **files)
+    assert display.read(files["csv"]) == []
+
+
 def test_the_table_has_a_line_for_each_measure_and_a_reason_for_each_blank(tmp_path):
     table = rows({"retrain": 0.99, "none": 0.6, "a": 0.8}) + rows(
         {"retrain": 1.0, "none": 3.0}, metric="efficacy_median", attack="", scenario="other"

@@ -108,6 +108,20 @@ def test_snakemake_says_nothing_of_the_job_that_lists_failures_and_of_other_erro
     assert told.filter(record("Building DAG of jobs..."))
 
 
+def test_the_command_hears_once_why_a_script_stopped_and_always_of_one_that_was_killed():
+    stopped = (
+        "RuleException:\nCalledProcessError in file \"x.smk\", line 3:\nCommand 'x' returned non-zero exit status "
+    )
+    last = record("WorkflowError:\nAt least one job did not complete successfully.", logging.ERROR)
+    brief, whole = terminal.Filter(brief=True), terminal.Filter(brief=False)
+    for status in ("137.", "-9."):
+        assert brief.filter(record(stopped + status, logging.ERROR))
+    assert brief.filter(last)
+    assert not brief.filter(record(stopped + "1.", logging.ERROR))
+    assert not brief.filter(last)
+    assert whole.filter(record(stopped + "1.", logging.ERROR))
+
+
 def test_the_command_hears_errors_and_that_there_is_nothing_to_do():
     brief = terminal.Filter(brief=True)
     assert not brief.filter(record("Building DAG of jobs..."))

@@ -14,6 +14,8 @@ BRIEF = "UNLEARNING_BRIEF"
 HANDLER = "DefaultStreamHandler"
 #: The script whose failure is the run's own answer, with a line for everything that failed.
 ANSWER = ".failures.py"
+#: How Snakemake repeats that a script stopped.
+STOPPED, SAID = "RuleException:\nCalledProcessError", "returned non-zero exit status 1."
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
 
 
@@ -28,6 +30,10 @@ class Filter(logging.Filter):
         """Whether the record is shown."""
         text = record.getMessage()
         if ANSWER in text or getattr(record, "rule_name", "") == "failures":
+            self.answered = True
+            return False
+        # A script that ends with 1 has said why; one that was killed has not.
+        if self.brief and text.startswith(STOPPED) and SAID in text:
             self.answered = True
             return False
         if self.answered and any(words in text for words in ENDINGS):

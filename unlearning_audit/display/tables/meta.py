@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from unlearning_audit.artifacts import cells
+from unlearning_audit.artifacts.files import checked
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
 from unlearning_audit.display.lookup import Cell, label, missing
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
@@ -20,7 +21,10 @@ READING = (
 
 
 def read(path: str | Path) -> list[dict]:
-    """The rows of ``meta.csv`` as `meta.evaluate` gave them. Raises ArtifactError as `cells.table`."""
+    """The rows of ``meta.csv`` as `meta.evaluate` gave them; none, and no columns, where there was nothing to measure.
+    Raises ArtifactError as `cells.table`."""
+    if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
+        return []
     return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
 
 
