@@ -105,7 +105,7 @@ class Memory:
     """
 
     def __init__(self, capacity: int) -> None:
-        self.capacity, self.peak, self.cached, self.bound = capacity, 0, 0, 0
+        self.capacity, self.peak, self.cached, self.bound, self.pooled = capacity, 0, 0, 0, 0
         self._sizes: dict[int, tuple[StorageWeakRef, int]] = {}
         self._pools: dict[object, tuple[int, weakref.WeakSet]] = {}
 
@@ -120,7 +120,7 @@ class Memory:
             self._pools[graph.pool] = max(before, graph.bytes), graphs
             size = max(graph.bytes - before, 0)
         self.bound += size  # what has gone meanwhile is counted only where it may matter
-        if self.bound > min(self.cached, self.capacity):
+        if self.bound > min(self.cached + self.pooled, self.capacity):
             self.peak = max(self.peak, self.used())
         if self.bound > self.capacity:
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {storage.nbytes()} bytes.")
@@ -129,7 +129,8 @@ class Memory:
         self._sizes = {key: entry for key, entry in self._sizes.items() if not entry[0].expired()}
         ordinary = sum(size for _, size in self._sizes.values())
         self.cached = max(self.cached, ordinary)
-        self.bound = ordinary + self._recorded()
+        self.pooled = self._recorded()
+        self.bound = ordinary + self.pooled
         return self.bound
 
     def _recorded(self) -> int:
