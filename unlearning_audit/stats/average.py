@@ -37,7 +37,7 @@ def mean(parts: Sequence[Distances]) -> Distances:
 def _layer(layers: list[Layer]) -> Layer:
     square = len(layers) ** 2
     return Layer(
-        sum(layer.between for layer in layers) / square,
-        sum(layer.shared for layer in layers) / square,
+        np.sum([layer.between for layer in layers], axis=0) / square,
+        np.sum([layer.shared for layer in layers], axis=0) / square,
         min((layer.dof for layer in layers if layer.dof), default=0),
     )
