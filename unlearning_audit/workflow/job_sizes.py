@@ -1,6 +1,7 @@
 """Sizes of a study's jobs, from its data and memberships, which are read and drawn but not written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,8 @@ class Draws:
             population, seed = settings["population"], settings["seed"]
             memberships = [protocol.draw(block, population, samples, options, seed, *selection) for block in blocks]
             whole = Membership.concatenate(memberships)
+            if selection:
+                whole = replace(whole, memorised=selection[0].ratio)
             self._memberships[key] = whole.until(settings["request"]) if "request" in settings else whole
         return self._memberships[key]
 
