@@ -8,8 +8,9 @@ from snakemake.common import overwrite_function_params
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
-# A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job.
-RETRIES = 2 if GPU else 0
+# A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job. Where there is
+# no card, such as on the login node of a cluster, the profile says how often: any number here would be put before it.
+RETRIES = 2 if GPU else None
 
 
 def signed(function):
