@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 from unlearning_audit.workflow import forecast, probe
@@ -39,15 +40,18 @@ class Counter:
 
     def timed(self, run, bank, rows) -> float:
         own, before = bank.copy(), self.read
-        handle = own.model.register_forward_pre_hook(self._count)
+        network = type(own.model)
+        # A method may build a network of its own, wider by a class: every one of this type counts.
+        handle = register_module_forward_pre_hook(lambda model, arguments: self._count(model, network, arguments))
         try:
             run(own, rows)
         finally:
             handle.remove()
         return float(self.read - before)
 
-    def _count(self, model, arguments) -> None:
-        self.read += len(arguments[0])
+    def _count(self, model, network, arguments) -> None:
+        if type(model) is network:
+            self.read += len(arguments[0])
 
 
 @pytest.fixture
