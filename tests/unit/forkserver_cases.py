@@ -24,7 +24,7 @@ from unlearning_audit.workflow import forkserver, snakemake_changes
 
 def script(name, **changed):
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
-    plain |= {{"threads": 1, "resources": {{}}, "params": {{}}}}
+    plain |= {{"threads": 1, "resources": {{}}, "params": {{}}, "log": ()}}
     PythonScript.execute_script(SimpleNamespace(**{{**plain, **changed}}), name)
 
 BEFORE

@@ -84,7 +84,7 @@ def test_a_script_starts_as_ever_where_nobody_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(PythonScript, "execute_script", lambda self, fname, edit=False: started.append(fname))
     snakemake_changes.run_scripts_in_forks(str(tmp_path))
     plain = dict.fromkeys(("conda_env", "container_img", "env_modules", "shadow_dir", "bench_record"))
-    PythonScript.execute_script(SimpleNamespace(**plain, threads=1, resources={}, params={}), "job.py")
+    PythonScript.execute_script(SimpleNamespace(**plain, threads=1, resources={}, params={}, log=()), "job.py")
     assert started == ["job.py"]
 
 
