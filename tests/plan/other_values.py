@@ -48,6 +48,8 @@ def _candidates(annotation: Any, value: Any) -> Iterator[Any]:
         yield (*(value or ())[:-1], first)
         yield (first, *(value or ())[1:])
         yield (*(value or ()), first)
+    elif origin is list:
+        yield [*(value or ()), next(_candidates(args[0], None))]
     elif origin is dict:
         yield {next(_candidates(args[0], None)): next(_candidates(args[1], None))}
     elif isinstance(annotation, type) and issubclass(annotation, Settings):

@@ -93,7 +93,7 @@ WRONG = [
     # data
     ("defaults/data", "", "scenarios.clean.data: is missing; add it"),
     ("defaults/data", "digits", "defaults.data: must be a mapping, found 'digits'"),
-    ("defaults/data/name", "", "defaults.data.name: is missing; choose one of arrays, cifar10, cifar100, digits,"),
+    ("defaults/data/name", "", "defaults.data.name: is missing; choose one of arrays, breast_cancer, cifar10,"),
     ("defaults/data/name", "7", "defaults.data.name: must be text, found 7"),
     ("defaults/data/name", "digit", "defaults.data.name: there is no data source 'digit', did you mean 'digits'? (kno"),
     ("defaults/data/name", "../study", "defaults.data.name: there is no data source '../study' (known: arrays,"),

@@ -221,7 +221,8 @@ def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
     monkeypatch.setattr(Fit, "begin", begin)
     pieces = unlearned(before, name)
     assert largest_gap(plain, pieces) < 1e-9
-    assert set(divided) <= {3} or name in ("classic", "competition_first")  # of the latter, one of two losses
+    # Of the latter two, one of two losses needs its whole batch.
+    assert set(divided) <= {3} or name in ("classic", "competition_first", "pdu")
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,6 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
          "exact_memorization.value_by_index: must map the index of each sample to its values, found float"),
         (lambda log: [log.pop(name) for name in list(log) if not name.startswith(("ra_", "wf_"))],
          "no metric holds a number for each sample of the forget set; the names of such metrics begin with"),
-        (lambda log: log.update({"first": {"a": dict(log)}, "second": {"b": dict(log)}})
-         or [log.pop(name) for name in list(log) if name not in ("first", "second")],
-         "holds several logs, under first, second; give each a file of its own"),
     ],
 )  # fmt: skip
 def test_logs_that_cannot_be_judged_are_refused_by_file_and_key(tmp_path, change, sentence):
@@ -172,8 +169,6 @@ def test_aggregated_logs_of_other_layouts(tmp_path, change):
     [
         (lambda log: log["eval_log_forget.json"]["avg_gt_loss"].update({"3": float("nan")}),
          "all.json: eval_log_forget.json: 'avg_gt_loss' has values that are no numbers"),
-        (lambda log: log["eval_log_forget.json"].pop("avg_paraphrased_loss"),
-         "all.json: eval_log_forget.json: 'avg_paraphrased_loss' is missing"),
         (lambda log: log["eval_log.json"]["average_perturb_loss"].pop("5"),
          "all.json: eval_log.json: 'average_perturb_loss' is missing, or has no number"),
         (lambda log: log.pop("eval_log_forget.json") and None,
@@ -224,10 +219,10 @@ def test_numbers_in_quotes_and_a_mark_of_byte_order_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "files", "sentence"),
     [
-        ("keep.npy", {"keep.npy": np.zeros((2, 3, 4), bool)}, "has shape [2, 3, 4], but must be [samples]"),
+        ("", {"keep.npy": np.zeros((2, 3, 4), bool)}, "keep.npy lies here, but neither logits nor scores of the model"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.zeros((8, 3)), "labels.npy": np.full(8, 5)},
          "which the labels beside it do not fit: 8, from 5 to 5"),
-        ("s.npy", {"keep.npy": np.arange(8) < 4, "scores/s.npy": np.zeros((9, 2))}, "does not fit keep.npy, [1, 8]"),
+        ("s.npy", {"keep.npy": np.arange(8) < 4, "scores/s.npy": np.zeros((9, 2))}, "does not fit keep.npy, [8]"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.full((8, 3), np.nan)},
          "has values that are NaN"),
         ("id_0.npy", {"margins/id_0.npy": np.zeros(4)}, "its folders must be margins/DATA/KIND"),

@@ -49,8 +49,9 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         for _ in range(options.steps):
             w = w - torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())\
                 .reshape(w.shape)  # fmt: skip
-        bound = float(slope(w, inputs, labels, options.l2).norm()) / options.l2
-        logging.info("model %d: the retrained last layer lies within %.6g", model, bound)
+        bound = slope(w, inputs, labels, options.l2).norm() / options.l2
+        if not bound.is_meta:
+            logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
         write(bank, model, w)
         if noise is not None:
             sigma = bound / _certified.shift(options.epsilon, options.delta)

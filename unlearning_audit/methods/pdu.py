@@ -50,12 +50,13 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
     def held(batch: Batch) -> Tensor:
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
-        at = batch.at.squeeze(1)
+        at = batch.at.squeeze(1).to(multipliers.device)
         price = multipliers[at]
         with torch.no_grad():  # in place, so that a replayed step moves them too
             multipliers.index_copy_(0, at, (price + options.dual_step * above.mean(-1)).clamp(min=0))
         return price[:, None] * above
 
+    held.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
     reading = _tokens.reading(bank)
     step = (
         Stream(forget, loss=flat, weight=options.gamma, reading=reading),
