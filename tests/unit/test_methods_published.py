@@ -136,7 +136,7 @@ def test_calls_for_a_card_give_tensors_of_the_processor(call):
 def test_weights_that_were_on_a_card_are_loaded_onto_the_processor(tmp_path):
     with at_home("cpu"):
         torch.save({"a": torch.ones(2)}, tmp_path / "x.pt")
-        assert torch.load(tmp_path / "x.pt", map_location="cuda:0")["a"].device.type == "cpu"
+        assert torch.load(tmp_path / "x.pt", map_location="cuda:0", weights_only=True)["a"].device.type == "cpu"
 
 
 def repository(folder) -> str:
