@@ -1,11 +1,13 @@
 """A user's own model is built, trained on one batch and asked before anything is made; a fault is one sentence."""
 
+import multiprocessing
+import os
 import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-import sklearn.datasets  # noqa: F401 (as below)
-import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import plan, rehearsal
@@ -45,18 +47,37 @@ HEAD = 'mine.py: build must give the model an attribute model.head, the name of 
 WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+def rehearse(folder: Path, study: dict) -> list[str]:
+    import sklearn.datasets  # noqa: F401 (as below)
+    import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
+
+    os.chdir(folder)
+    return rehearsal.models(plan.make(reading.read(study)))
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """A process that has trained nothing: with threads of autograd, as on a machine with a card, no fork can train."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNLEARNING_DEVICE", "cpu")
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+            yield executor
+
+
+@pytest.fixture
+def tried(tmp_path, monkeypatch, process):
+    """Rehearses the study with a model file of the given parts."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+
+    def tried(**parts: str) -> list[str]:
+        Path("mine.py").write_text(FILE.format(**{**WHOLE, **parts}))
+        reading.read(STUDY)  # whose errors name fields, which do not come back from another process
+        return process.submit(rehearse, tmp_path, STUDY).result()
+
+    return tried
 
 
-def tried(**parts: str) -> list[str]:
-    Path("mine.py").write_text(FILE.format(**{**WHOLE, **parts}))
-    return rehearsal.models(plan.make(reading.read(STUDY)))
-
-
-def test_a_sound_model_is_tried_and_nothing_is_left_behind():
+def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
     assert tried() == ["mine.py"]
     assert [path.name for path in Path().iterdir()] == ["mine.py"]
 
@@ -87,21 +108,21 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind():
         ("answer", "print()", f"mine.py: {WANTED}; it answered None"),
     ],
 )
-def test_what_is_wrong_with_a_model_is_said_with_scenario_file_and_expectation(part, wrong, sentence):
+def test_what_is_wrong_with_a_model_is_said_with_scenario_file_and_expectation(tried, part, wrong, sentence):
     with pytest.raises(ValueError, match="mine") as told:
         tried(**{part: wrong})
     assert str(told.value) == f"scenarios.noisy.model: {sentence}"
 
 
 @pytest.mark.parametrize("answer", ["self.last(x).detach()", "self.last(x) if not self.training else [][3]"])
-def test_a_model_that_cannot_be_trained_is_told_before_training(answer):
+def test_a_model_that_cannot_be_trained_is_told_before_training(tried, answer):
     with pytest.raises(ValueError, match=r"^scenarios\.noisy\.model: mine\.py") as told:
         tried(answer=answer)
     assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("arguments", ["shape, options, classes", "options, classes, shape", "shape, classes"])
-def test_arguments_in_another_order_are_told_by_reading_the_file(arguments):
+def test_arguments_in_another_order_are_told_by_reading_the_file(tried, arguments):
     wanted = r"build must take \(options, shape, classes\) in this order"
     with pytest.raises(StudyError, match=rf"model\.file: mine\.py line 8: {wanted}, found \({arguments}\)"):
         tried(arguments=arguments)
@@ -120,7 +141,7 @@ def test_arguments_in_another_order_are_told_by_reading_the_file(arguments):
         ("nn.BatchNorm1d(10).train()(self.last(x))", "when other samples are in the batch, by "),
     ],
 )
-def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(answer, cause):
+def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(tried, answer, cause):
     with pytest.raises(ValueError, match=re.escape(f"mine.py: the model answers the same samples differently {cause}")):
         tried(answer=answer.replace("torch.", "__import__('torch').", 1) if "randn" in answer else answer)
 
@@ -129,5 +150,5 @@ def test_a_model_that_goes_on_drawing_numbers_or_reads_its_batch_is_named(answer
     "answer",
     ["nn.functional.dropout(self.last(x), 0.5, self.training)", "nn.Dropout(0.5).train(self.training)(self.last(x))"],
 )
-def test_dropout_that_ends_with_training_changes_no_answer(answer):
+def test_dropout_that_ends_with_training_changes_no_answer(tried, answer):
     assert tried(answer=answer) == ["mine.py"]
