@@ -121,22 +121,92 @@ CARD_CALLS = {
     "default": "[torch.set_default_device('cuda'), torch.zeros(2)][1]",
     "clock": "[torch.cuda.Event(enable_timing=True).record(), torch.zeros(2)][1]",
     "mixed precision": "torch.cuda.amp.GradScaler().scale(torch.zeros(2))",
+    "mixed precision of any device": "torch.amp.GradScaler('cuda').scale(torch.zeros(2))",
+    "generator": "torch.randn(2, generator=torch.Generator(device='cuda').manual_seed(0), device='cuda')",
+    "generator of a device": "torch.randperm(2, generator=torch.Generator(torch.device('cuda:1')))",
+    "streams": "[torch.cuda.Stream().wait_stream(torch.cuda.current_stream()), torch.zeros(2)][1]",
+    "recorded stream": "[x := torch.zeros(2), x.record_stream(torch.cuda.current_stream())][0]",
+    "memory": "torch.zeros(2, pin_memory=True).pin_memory()",
+    "state of randomness": "[torch.cuda.set_rng_state(torch.cuda.get_rng_state()), torch.zeros(2)][1]",
+    "properties": "torch.zeros(2) * torch.cuda.get_device_properties(0).total_memory",
+    "all seeds": "[torch.cuda.manual_seed_all(0), torch.cuda.empty_cache(), torch.zeros(2)][2]",
 }
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("call", CARD_CALLS.values(), ids=CARD_CALLS)
 def test_calls_for_a_card_give_tensors_of_the_processor(call):
-    event, load = torch.cuda.Event, torch.load
+    before = torch.cuda.Event, torch.cuda.Stream, torch.cuda.device, torch.load, torch.Generator, *vars(torch.Tensor)
     with at_home("cpu"):
         assert eval(call).device.type == "cpu"
-    assert (torch.cuda.Event, torch.load) == (event, load)
+    after = torch.cuda.Event, torch.cuda.Stream, torch.cuda.device, torch.load, torch.Generator, *vars(torch.Tensor)
+    assert after == before
+
+
+def test_a_generator_of_a_card_draws_what_one_of_the_processor_draws():
+    plain = torch.Generator().manual_seed(7)
+    with at_home("cpu"):
+        generator = torch.Generator(device="cuda").manual_seed(7)
+        assert isinstance(generator, torch.Generator)
+        assert isinstance(plain, torch.Generator)
+        drawn = torch.rand(3, generator=generator, device="cuda:0")
+    assert torch.equal(drawn, torch.rand(3, generator=plain))
+
+
+MIXED_PRECISION = """
+import torch
+from torch.cuda import Stream
+from torch.utils.data import DataLoader
+
+DEVICE = torch.device("cuda")
+START = torch.zeros(1).cuda()
+GENERATOR = torch.Generator(device=DEVICE)
+
+
+def unlearn(model, forget_data):
+    side, scaler = Stream(), torch.amp.GradScaler("cuda")
+    optimiser = torch.optim.SGD(model.to(DEVICE).parameters(), lr=0.5)
+    loader = DataLoader(forget_data, batch_size=1000, shuffle=True, generator=GENERATOR, pin_memory=True)
+    with torch.cuda.stream(side), torch.cuda.device(0):
+        for x, y in loader:
+            optimiser.zero_grad()
+            with torch.amp.autocast("cuda", dtype=torch.float16):
+                loss = torch.nn.functional.cross_entropy(model(x.to(DEVICE, non_blocking=True)), y.cuda()) + START[0]
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimiser)
+            scaler.step(optimiser)
+            scaler.update()
+    side.synchronize()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.reset_peak_memory_stats(DEVICE)
+    assert torch.cuda.max_memory_allocated() == 0
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it would run on the card")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_function_written_for_a_card_gives_what_one_for_the_processor_gives(tmp_path):
+    """Already its module calls for the card."""
+    plain = (
+        "import torch\n\n\ndef unlearn(model, forget_data):\n"
+        "    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)\n    x = forget_data.data\n"
+        "    loss = torch.nn.functional.cross_entropy(model(x), torch.from_numpy(forget_data.targets))\n"
+        "    loss.backward()\n    optimiser.step()\n"
+    )
+    for name, text in (("card", MIXED_PRECISION), ("plain", plain)):
+        (tmp_path / f"{name}.py").write_text(text)
+    bank = trained(seeds=SEEDS[:2])
+    card, processor = (state(unlearned(bank, "classic", file=str(tmp_path / f"{x}.py"))) for x in ("card", "plain"))
+    assert all(torch.allclose(card[name], processor[name], atol=1e-6) for name in card)
+    assert any(not torch.equal(card[name], value) for name, value in state(bank).items())
 
 
 def test_weights_that_were_on_a_card_are_loaded_onto_the_processor(tmp_path):
     with at_home("cpu"):
         torch.save({"a": torch.ones(2)}, tmp_path / "x.pt")
-        assert torch.load(tmp_path / "x.pt", map_location="cuda:0", weights_only=True)["a"].device.type == "cpu"
+        for place in ("cuda:0", torch.device("cuda"), lambda storage, _: storage.cuda(), {"cuda:1": "cuda:0"}, None):
+            weights = torch.load(tmp_path / "x.pt", map_location=place, weights_only=True)
+            assert weights["a"].device.type == "cpu"
 
 
 def repository(folder) -> str:

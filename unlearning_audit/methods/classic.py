@@ -2,8 +2,8 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -57,14 +57,14 @@ class Options(Settings):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Call the function for every model and keep the weights that come out. Raises ValueError if it cannot."""
-    with opened(options) as function:
+    with opened(options, bank.device) as function:
         call = caller(function, options)
         validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
         rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
         for m, seed in enumerate(bank.seeds):
             key = seed_of(seed, "classic")
             logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
-            with _published.seeded(key), _processor.at_home(bank.device):
+            with _published.seeded(key):
                 things = Things(bank, m, rows, options, key)
                 returned = call(things)
             try:
@@ -75,14 +75,19 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 ) from None
 
 
-def opened(options: Options) -> AbstractContextManager[Callable]:
-    """The published function, which can be called meanwhile."""
-    return _published.function(options.file, options.function, options.argv, options.without, options.skip)
+@contextmanager
+def opened(options: Options, device: str) -> Iterator[Callable]:
+    """The published function, which can be called meanwhile, for models that lie on ``device``."""
+    with (
+        _processor.at_home(device),
+        _published.function(options.file, options.function, options.argv, options.without, options.skip) as function,
+    ):
+        yield function
 
 
 def imported(options: Options) -> None:
     """Import the file, and see that all parameters of the function are known. Raises ValueError if they are not."""
-    with opened(options) as function:
+    with opened(options, "cuda" if torch.cuda.is_available() else "cpu") as function:
         caller(function, options)
         if options.args:
             _published.namespace(options.args)
