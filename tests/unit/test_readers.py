@@ -138,11 +138,11 @@ def test_a_log_that_is_named_after_what_it_is_compared_with_is_known_by_its_read
 def test_a_log_of_a_folder_that_cannot_be_read_is_left_out_with_a_reason(tmp_path):
     reader_cases.tree(tmp_path)
     foreign = tmp_path / "saves/eval/quiz_Tiny-1B_full/QUIZ_EVAL.json"
-    log = {"forget_quiz": {"agg_value": 0.5, "value_by_index": {"0": {"prob": [0.2, 0.8], "label": "B"}}}}
+    log = {"forget_quiz": {"agg_value": 0.7, "value_by_index": {"0": {"prob": [0.2, 0.8], "label": "B"}}}}
     reader_cases.write_log(foreign, log)
     imported = readers.imported([tmp_path])
     assert [result.file for result in imported.out] == [foreign]
-    assert "no metric holds a number for each sample of the forget set" in imported.out[0].sentence
+    assert "forget_quiz: each sample has a list of values" in imported.out[0].sentence
     assert foreign not in imported.formats
     assert len(imported.groups) == 1
     with pytest.raises(ValueError, match="QUIZ_EVAL"):  # named by itself, it is what the user wants
@@ -209,6 +209,51 @@ def test_privleak_is_held_against_what_it_was_computed_from(tmp_path):
     assert elsewhere.agrees is None
     assert "none that is here gives it" in elsewhere.how
     assert privleak(tmp_path / "f", 0.41, yardstick).agrees is False
+
+
+def choices(aggregate, label=None):
+    """Four probabilities of each sample of a multiple-choice metric, and the log's entry with their aggregate."""
+    likely = np.random.default_rng(1).dirichlet([2, 1, 1, 1], reader_cases.SAMPLES) * 0.8
+    rows = {str(i): {"prob": row.tolist(), "avg_loss": (-np.log(row)).tolist()} for i, row in enumerate(likely)}
+    rows = {i: {**row, **({} if label is None else {"label": label})} for i, row in rows.items()}
+    return likely, {"agg_value": aggregate(likely), "value_by_index": rows}
+
+
+@pytest.mark.parametrize(
+    ("of_sample", "near", "label"),
+    [
+        (lambda p: p.mean(1), 0, None),
+        (lambda p: p[:, 0], 1, None),
+        (lambda p: p[:, 0] / p.sum(1), 1, None),
+        (lambda p: (p.argmax(1) == 0).astype(float), 1, "A"),
+        (lambda p: p[:, 2], 1, "C"),
+        (lambda p: p[:, 3] / p.sum(1), 1, 3),
+    ],
+    ids=["mean", "first", "first among all", "accuracy", "letter", "number"],
+)
+@pytest.mark.parametrize("alone", [False, True])
+def test_lists_of_answers_are_read_by_what_gives_the_aggregate(tmp_path, of_sample, near, label, alone):
+    likely, entry = choices(lambda p: float(of_sample(p).mean()), label)
+    for number, name in enumerate(("m_retain90", "m_full")):
+        log = {} if alone else reader_cases.openunlearning(number, 2.5 * number)
+        reader_cases.write_log(tmp_path / name / "TOFU_EVAL.json", log | {"forget_mcq_Prob": entry})
+    imported = readers.imported([tmp_path])
+    (group,) = imported.groups
+    reading = group.retrain[0].readings["forget_mcq_Prob"]
+    np.testing.assert_allclose(reading.value, of_sample(likely), atol=1e-12)
+    assert (reading.part, reading.near) == ("forget", near)
+    assert all(agreement.agrees is not False for agreement in agreements(imported))
+
+
+def test_lists_whose_aggregate_nothing_gives_are_left_out_with_a_reason(tmp_path):
+    _, entry = choices(lambda p: float((p**3).max(1).mean()))
+    for number, name in enumerate(("m_retain90", "m_full")):
+        log = reader_cases.openunlearning(number, 2.5 * number) | {"forget_mcq": entry}
+        reader_cases.write_log(tmp_path / name / "TOFU_EVAL.json", log)
+    for model in readers.imported([tmp_path]).groups[0].models:
+        assert "each sample has a list of values" in model.left_out["forget_mcq"]
+        assert "forget_mcq" not in model.readings
+        assert "forget_Q_A_Prob" in model.readings
 
 
 def test_several_logs_of_one_file_are_told_by_the_names_under_which_they_stand(tmp_path):

@@ -111,6 +111,11 @@ def _told(imported, path: Path) -> list[str]:
         remarks = readers.yardstick(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
     lines += _left_out(imported.out)
+    parts_left = Counter(
+        f"{name} is left out, {reason}"
+        for group in imported.groups for model in group.models for name, reason in model.left_out.items()
+    )  # fmt: skip
+    lines += [f"  {sentence} ({count} logs)" for sentence, count in parts_left.most_common(5)]
     every = [one for many in imported.agreements.values() for one in many if one.agrees is not None]
     wrong = [(file, one) for file, many in imported.agreements.items() for one in many if one.agrees is False]
     if every:

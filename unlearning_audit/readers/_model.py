@@ -95,7 +95,8 @@ class Model:
     be forgotten, as the file calls it. ``ids`` and ``forget`` bool [samples], ``heldout`` bool [samples]: the samples
     that attacks score and their sides; ``scores``: attack → float64 [samples], higher = more like a member.
     ``readings``: name → `Reading`. ``fair``: whether forgotten and held-out samples are a fair draw, such as by coins.
-    ``yardstick``: the file of the retrained model that this file names. ``raw``: what checks across files need.
+    ``yardstick``: the file of the retrained model that this file names. ``left_out``: what of the file is not read →
+    why. ``raw``: what checks across files need.
     """
 
     file: Path
@@ -113,6 +114,7 @@ class Model:
     agreements: list[Agreement] = field(default_factory=list)
     fair: bool = False
     yardstick: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)
     raw: dict[str, object] = field(default_factory=dict)
 
     def problem(self) -> str:
