@@ -13,7 +13,7 @@ from pathlib import Path
 import unlearning_audit
 from unlearning_audit.artifacts import folders
 from unlearning_audit.artifacts.files import sha256
-from unlearning_audit.plugins import declarations
+from unlearning_audit.plugins import declarations, parse_cache
 from unlearning_audit.plugins.reads import INSTALLED
 
 #: The folder around the package, and that of the scripts.
@@ -65,7 +65,25 @@ def _record(node: ast.stmt) -> bool:
 @functools.cache
 def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
     """One file, unless it is ``strict`` also if it is not Python. ``stamp`` makes an edited file a new entry."""
-    content, imported = path.read_bytes(), []
+    content = path.read_bytes()
+    if not _in_library(path):
+        return _normalised(path, content, strict)
+    mark = hashlib.sha256(_rules() + content).hexdigest()
+    if (kept := parse_cache.read(path, mark)) is not None:
+        return Code(kept["text"], tuple(kept["imports"]))
+    code = _normalised(path, content, strict)
+    parse_cache.write(path, mark, {"text": code.text, "imports": code.imports})
+    return code
+
+
+@functools.cache
+def _rules() -> bytes:
+    """What else the normalised text of a file depends on: these functions, and Python."""
+    return b"\0".join(Path(module).read_bytes() for module in (__file__, declarations.__file__)) + sys.version.encode()
+
+
+def _normalised(path: Path, content: bytes, strict: bool) -> Code:
+    imported: list[str] = []
     try:
         tree = ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError):
@@ -75,6 +93,13 @@ def _parsed(path: Path, stamp: tuple[int, int], strict: bool) -> Code:
     folders, files = ((), ()) if _in_library(path) else _calls(tree, imported)
     tree.body = _bare([statement for statement in tree.body if not _record(statement)], imported)
     return Code(ast.unparse(tree), tuple(sorted(set(imported))), folders, files)
+
+
+@functools.cache
+def _of_library(path: Path, stamp: tuple[int, int]) -> tuple[Path, ...]:
+    """The files of the library that one of them needs at once: what it imports, and the packages around both."""
+    names = (*_packages(path), *_parsed(path, stamp, True).imports)
+    return tuple(dict.fromkeys(source for name in names for source in _files(name)))
 
 
 def _calls(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -95,6 +120,7 @@ def _calls(tree: ast.Module, imported: list[str]) -> tuple[tuple[str, ...], tupl
     return tuple(folders), tuple(files)
 
 
+@functools.cache
 def _in_library(path: Path) -> bool:
     """Whether a file belongs to the library or its scripts."""
     return path.is_relative_to(LIBRARY / "unlearning_audit") or path.is_relative_to(SCRIPTS)
@@ -135,15 +161,17 @@ def modules(*files: Path) -> dict[Path, str]:
         if path in texts:
             continue
         status = path.stat()
-        code = _parsed(path, (status.st_mtime_ns, status.st_size), path in first or _in_library(path))
+        stamp = status.st_mtime_ns, status.st_size
+        code = _parsed(path, stamp, path in first or _in_library(path))
         texts[path] = code.text
-        names = (*_packages(path), *code.imports)
-        todo += [(source, ()) for name in names for source in _files(name)]
-        if not _in_library(path):
-            beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
-            sources = [source for name in code.imports for source in _beside(name, path, beside)]
-            sources += _places(path, code.files, Path.is_file)
-            todo += [(source.resolve(), beside) for source in sources]
+        if _in_library(path):
+            todo += [(source, ()) for source in _of_library(path, stamp) if source not in texts]
+            continue
+        todo += [(source, ()) for name in code.imports for source in _files(name)]
+        beside = tuple(dict.fromkeys((*beside, *_places(path, code.folders, Path.is_dir))))
+        sources = [source for name in code.imports for source in _beside(name, path, beside)]
+        sources += _places(path, code.files, Path.is_file)
+        todo += [(source.resolve(), beside) for source in sources]
     return texts
 
 
