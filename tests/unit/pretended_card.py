@@ -30,6 +30,25 @@ WAITING = {
     "aten::unique_dim", "aten::_unique2", "aten::repeat_interleave.Tensor", "aten::bincount", "aten::allclose",
 }  # fmt: skip
 
+#: Operations that a card cannot repeat bit for bit and refuses in deterministic mode → what torch's list calls them
+#: (`torch.use_deterministic_algorithms`). Of NLLLoss these are, by torch's source, those of images and not of rows.
+UNREPEATABLE = {
+    "aten::avg_pool3d_backward": "AvgPool3d", "aten::_adaptive_avg_pool2d_backward": "AdaptiveAvgPool2d",
+    "aten::_adaptive_avg_pool3d_backward": "AdaptiveAvgPool3d",
+    "aten::adaptive_max_pool2d_backward": "AdaptiveMaxPool2d",
+    "aten::fractional_max_pool2d_backward": "FractionalMaxPool2d",
+    "aten::fractional_max_pool3d_backward": "FractionalMaxPool3d", "aten::max_unpool2d": "MaxUnpool2d",
+    "aten::max_unpool3d": "MaxUnpool3d", "aten::upsample_linear1d_backward": "interpolate",
+    "aten::upsample_bilinear2d_backward": "interpolate", "aten::upsample_bicubic2d_backward": "interpolate",
+    "aten::upsample_trilinear3d_backward": "interpolate", "aten::reflection_pad1d_backward": "ReflectionPad1d",
+    "aten::reflection_pad2d_backward": "ReflectionPad2d", "aten::reflection_pad3d_backward": "ReflectionPad3d",
+    "aten::nll_loss2d_forward": "NLLLoss", "aten::_ctc_loss_backward": "CTCLoss",
+    "aten::_embedding_bag_backward": "EmbeddingBag", "aten::put_": "put_", "aten::histc": "histc",
+    "aten::bincount": "bincount", "aten::median": "median", "aten::nanmedian": "median",
+    "aten::grid_sampler_2d_backward": "grid_sample", "aten::grid_sampler_3d_backward": "grid_sample",
+    "aten::scatter_reduce": "scatter_reduce",
+}  # fmt: skip
+
 _device_of = torch.Tensor.device
 _tags: dict[int, StorageWeakRef] = {}
 
@@ -435,12 +454,12 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
         "autocast",
         lambda device_type, *a, **k: autocast("cpu" if device_type == "cuda" else device_type, *a, **k),
     )
-    for name, value in {
+    for name, value in {  # classes stay classes, for libraries name them in annotations
         "_lazy_init": lambda: None,
-        "Stream": lambda *arguments: Stream(card),
+        "Stream": type("Stream", (Stream,), {"__init__": lambda self, *arguments: Stream.__init__(self, card)}),
         "stream": stream,
         "current_stream": lambda *arguments: streams[-1],
-        "CUDAGraph": lambda: Graph(card),
+        "CUDAGraph": type("CUDAGraph", (Graph,), {"__init__": lambda self: Graph.__init__(self, card)}),
         "graph": capture,
         "is_current_stream_capturing": lambda: card.graph is not None,
         "synchronize": lambda *arguments: card.wait("torch.cuda.synchronize"),

@@ -5,24 +5,40 @@ asked where its operands are. Numbers that come back (`Tensor.cpu`) are zeros th
 tested where there is one, here and in test_lanes.py.
 """
 
+import importlib.util
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from unlearning_audit.bank import lanes, updates
+from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 
 from bank_cases import GPU, SEEDS, SHORT, conv, fresh, largest_gap, masks, mlp, rows, trained, unlearned
+from pretended_card import UNREPEATABLE
 from test_lanes import fit
 
 #: Operations that move numbers between devices.
 MOVES = ("aten::_to_copy", "aten::copy_")
 
 
-class OnePlace(TorchDispatchMode):
-    """Raises RuntimeError for an operation on tensors of several devices. Single numbers may come from anywhere, and
-    what lies on the device may be indexed from main memory."""
+class Repeatable(TorchDispatchMode):
+    """Raises RuntimeError for an operation that a card refuses in deterministic mode."""
+
+    def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        if operation._schema.name in UNREPEATABLE:
+            raise RuntimeError(f"{operation} does not have a deterministic implementation")
+        return operation(*arguments, **(keywords or {}))
+
+
+class OnePlace(Repeatable):
+    """Raises RuntimeError for an operation on tensors of several devices, too. Single numbers may come from anywhere,
+    and what lies on the device may be indexed from main memory."""
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         name, used = operation._schema.name, arguments
@@ -32,7 +48,7 @@ class OnePlace(TorchDispatchMode):
         places = {tensor.device.type for tensor in tensors}
         if len(places) > 1 and name not in MOVES:
             raise RuntimeError(f"{operation} has operands on {' and '.join(sorted(places))}")
-        return operation(*arguments, **(keywords or {}))
+        return super().__torch_dispatch__(operation, types, arguments, keywords)
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +137,51 @@ def test_a_mixture_would_be_seen(operation):
     """The last is an index on the device into main memory, which a GPU refuses; the other way round it is allowed."""
     with pytest.raises((RuntimeError, IndexError)), OnePlace():
         operation(torch.ones(2, 2), torch.ones(2, 2, device="meta"))
+
+
+# ---------------------------------------------------------------- the same bits in every run
+
+#: What torch's list names beside operations of cards.
+ELSEWHERE = {"MaxPool2d", "MaxPool3d", "Embedding", "index_put", "index_reduce", "kthvalue", "resize_"}
+
+
+def test_operations_that_torch_refuses_in_deterministic_mode_are_all_listed():
+    refused = torch.use_deterministic_algorithms.__doc__.partition("In addition, several operations fill")[0]
+    refused = refused.rpartition("will throw a")[2]
+    names = {name.rpartition(".")[2] for name in re.findall(r"`(torch\.[\w.]+)`", refused)}
+    assert names - ELSEWHERE - {"MaxUnpool1d"} == set(UNREPEATABLE.values())  # that is one of the two-dimensional
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """The tiny networks of the whole matrix, and the folder of those whose weights are read."""
+    file = Path(__file__).parents[1] / "benchmarks" / "pretended_matrix.py"
+    matrix = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location(file.stem, file))
+    spec.loader.exec_module(matrix)
+    folder = tmp_path_factory.mktemp("weights")
+    matrix.saved(folder)
+    return matrix, folder
+
+
+@pytest.mark.parametrize("name", registry.names("models"))
+def test_every_architecture_learns_with_operations_that_a_card_can_repeat(name, networks):
+    matrix, folder = networks
+    cells = [cell for cell, (module, *_) in matrix.MODELS.items() if module == name]
+    assert cells
+    for cell in cells:
+        bank = matrix.bank(cell, folder, "cpu", torch.float32, epochs=1)
+        with Repeatable():
+            bank.train(Rows(np.arange(4)[None].repeat(len(bank), 0)))
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(nn.AdaptiveMaxPool2d(1), (1, 2, 4, 4)), (nn.AdaptiveAvgPool2d(2), (1, 2, 4, 4)),
+     (nn.ReflectionPad2d(1), (1, 2, 4, 4)), (nn.Upsample(scale_factor=2, mode="bilinear"), (1, 2, 4, 4))],
+)  # fmt: skip
+def test_a_layer_that_a_card_cannot_repeat_would_be_seen(layer, shape):
+    with pytest.raises(RuntimeError, match="does not have a deterministic implementation"), Repeatable():
+        layer(torch.ones(shape, requires_grad=True)).sum().backward()
 
 
 @GPU

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.artifacts.arrays import Data, Membership
+from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.bank import card
 from unlearning_audit.bank.bank import Shelf, read_models
 from unlearning_audit.bank.recipe import Recipe
@@ -15,6 +15,9 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.workflow import open_bank
 
 from bank_cases import SEEDS, conv, fresh, mlp, trained
+from pretended_card import pretended
+
+RULES = Path(__file__).parents[2] / "rules"
 
 SETTINGS = {
     "model": "cnn", "options": {"channels": [3]}, "method": "salun", "method_options": {"epochs": 1, "batch_size": 8},
@@ -36,18 +39,69 @@ def job(tmp_path, monkeypatch):
 
 
 def run(job, folder):
-    """Train, unlearn, read and relearn in ``folder``; the models of the job."""
+    """Train, unlearn, read and relearn in ``folder``; what each says for its spec."""
     folder = f"{folder}/node"
     Path(folder).mkdir(parents=True)
     made = {name: f"{folder}/{name}" for name in ("trained", "first", "models", "logits", "readings", "relearned")}
     scripts = {name: importlib.import_module(name) for name in ("train", "unlearn", "readings", "relearn")}
-    facts = scripts["train"].train(**job, models=made["trained"], logits=made["first"])
-    scripts["unlearn"].unlearn(**job, trained=[made["trained"]], models=made["models"], logits=made["logits"])
-    read = {**job, "settings": {**SETTINGS, "signal": "squared_norms", "rows": "forgotten"}}
-    scripts["readings"].readings(**read, models=[made["models"]], readings=made["readings"])
-    again = {**job, "settings": {**SETTINGS, "steps": 2}}
-    scripts["relearn"].relearn(**again, unlearned=[made["models"]], relearned=made["relearned"])
+    unlearned, read = {"trained": [made["trained"]]}, {"signal": "squared_norms", "rows": "forgotten"}
+    facts = {
+        "train": scripts["train"].train(**job, models=made["trained"], logits=made["first"]),
+        "unlearn": scripts["unlearn"].unlearn(**job, **unlearned, models=made["models"], logits=made["logits"]),
+        "readings": scripts["readings"].readings(
+            **with_settings(job, **read), models=[made["models"]], readings=made["readings"]
+        ),
+        "relearn": scripts["relearn"].relearn(
+            **with_settings(job, steps=2), unlearned=[made["models"]], relearned=made["relearned"]
+        ),
+    }
+    facts["unlearn"].pop("unlearn_seconds")
     return facts
+
+
+def with_settings(job, **settings):
+    return {**job, "settings": {**job["settings"], **settings}}
+
+
+def tuned(job):
+    """What a campaign of one setting, with nothing to judge it by, says for its spec, after `run` in ``job``."""
+    judged = {"tune": {"space": {}, "trials": 1}, "seed": 0, "attacks": {}, "metrics": {}, "margins": {}}
+    judged |= {"paper_set": None, "adaptive_set": None}
+    trained, first = "job/node/trained", "job/node/first"
+    Path("retrained").mkdir()
+    Logits.read(first).write("retrained/logits.npz")
+    return importlib.import_module("tune").tune(
+        **with_settings(job, **judged), trained=[trained], originals=[first], retrained=["retrained/logits.npz"],
+        chosen="chosen.json", trials="trials.csv",
+    )  # fmt: skip
+
+
+def text(job):
+    """What pretraining on passages, and generation by models that are unlearned, say for their specs."""
+    x = np.random.default_rng(0).integers(1, 23, (60, 9)).astype(np.int32)
+    y, part = np.zeros(60, np.int64), np.repeat(np.uint8([0, 1]), (40, 20))
+    Data(x, y, part, y, np.arange(60), 2, public=x[:20]).write("text.npz")
+    model = {"model": "gpt2", "options": {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2}, "most": 2}
+    job = with_settings({**job, "data": "text.npz"}, **model, seed=0)
+    asked = {name: job[name] for name in ("data", "settings", "place")}
+    Path("passages").mkdir()
+    base = importlib.import_module("pretrain").pretrain(**asked, models="passages/base.safetensors")
+    importlib.import_module("train").train(**job, models="passages/models", logits="passages/logits.npz")
+    files = {"unlearned": ["passages/models"], "generations": "passages/generations.npz"}
+    return {"pretrain": base, "generate": importlib.import_module("generate").generate(**job, **files)}
+
+
+def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(job, monkeypatch):
+    about = {"name": "A card", "tf32": {"convolutions": True, "products": False}, "deterministic": False}
+    monkeypatch.setattr(card, "use", lambda: "cuda")
+    monkeypatch.setattr(card, "describe", lambda: about)
+    with pretended():
+        facts = run(job, "job")
+        facts |= {"tune": tuned(job), **text(job)}
+    rules = {file.stem for file in RULES.glob("*.smk") if "gpu=GPU" in file.read_text()}
+    assert rules == facts.keys()
+    for stage, said in facts.items():
+        assert (said["device"], said["card"]) == ("cuda", about), stage
 
 
 def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from unlearning_audit.bank import card, lanes, updates
 from unlearning_audit.command import gpu
 from unlearning_audit.workflow import self_test
@@ -49,20 +50,61 @@ def test_a_fault_is_seen_and_ends_nothing(few, monkeypatch):
     assert all("TypeError: 'NoneType'" in line.result for line in checks() if "recorded" in line.name)
 
 
-def test_memory_that_a_training_keeps_is_seen(few, monkeypatch):
-    kept: list[lanes.Lane] = []
-    monkeypatch.setattr(lanes.Lane, "close", kept.append)
-    assert "memory of lanes" in {line.name for line in checks() if line.passed is False}
+def memory(monkeypatch, keep):
+    """The check of memory where closing a lane also calls ``keep(lane)``."""
+    close = lanes.Lane.close
+
+    def leaky(lane):
+        keep(lane)
+        close(lane)
+
+    monkeypatch.setattr(lanes.Lane, "close", leaky)
+    with pretended(1 << 40):
+        return self_test._lanes(("cnn", {"channels": (3,)}), "cuda")
 
 
-def test_speed_is_not_measured_once_there_is_no_time_left(monkeypatch):
+@pytest.mark.parametrize(
+    ("part", "passed"),
+    [(lambda lane: None, True), (lambda lane: lane.state, False)],
+    ids=["nothing", "the weights of a model"],
+)
+def test_memory_that_one_lane_keeps_is_seen(monkeypatch, part, passed):
+    kept: list = []
+
+    def first(lane):
+        kept.append(part(lane) if len(kept) == len(self_test.SEEDS) else None)  # of the second training
+
+    assert memory(monkeypatch, first)[0] is passed
+
+
+def test_nothing_more_begins_once_there_is_no_time_left(monkeypatch):
     monkeypatch.setattr(self_test, "PATIENCE", -1)
-    monkeypatch.setattr(self_test, "methods", list)
-    monkeypatch.setattr(self_test, "NETWORKS", {})
-    monkeypatch.setattr(self_test, "_speed", None)
-    monkeypatch.setattr(self_test, "NETWORKS", dict.fromkeys(("perceptron", "ResNet-8", "airbench")))
+    for part in ("_training", "_method", "_repeated", "_lanes", "_speed"):
+        monkeypatch.setattr(self_test, part, None)
     lines = self_test.run("cuda", lambda check: None)
-    assert [line.result for line in lines[-3:]] == ["not measured, because -1 seconds have passed"] * 3
+    assert len(lines) == 10 + len(self_test.methods())
+    assert {(line.result, line.passed) for line in lines} == {("not tried, because -1 seconds have passed", None)}
+
+
+def test_a_measurement_of_speed_takes_fewer_batches_on_a_slow_card():
+    assert [self_test.affordable(step, 16) for step in (1e-3, 0.03125, 0.125, 0.25, 0.3, 10)] == [40, 40, 10, 5, 0, 0]
+    assert self_test.PATIENCE + self_test.SPEED_SECONDS < 120
+
+
+def test_the_checks_ask_a_card_for_so_few_operations_that_these_take_seconds():
+    """Each of two sides on the processor; the whole takes 115,000 on one side, by the same count."""
+
+    class Count(TorchDispatchMode):
+        operations = 0
+
+        def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+            self.operations += 1
+            return operation(*arguments, **(keywords or {}))
+
+    with Count() as count:
+        self_test._training(self_test.NETWORKS["perceptron"], "adamw", "cpu")
+        self_test._method("scrub", self_test.NETWORKS["perceptron"], "cpu")
+    assert 1_000 < count.operations < 10_000
 
 
 def test_the_driver_is_what_its_file_says(tmp_path):

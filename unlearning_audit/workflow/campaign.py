@@ -22,7 +22,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.randomness.keyed import generator, seed_of
 from unlearning_audit.workflow.attempt import check_models, described
-from unlearning_audit.workflow.open_bank import open_bank
+from unlearning_audit.workflow.open_bank import device_facts, open_bank
 
 #: Draws behind the band of several attacks, of which a trial reads only the strongest.
 DRAWS = 100
@@ -52,6 +52,7 @@ class Campaign:
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
         bank = open_bank(self.data, membership, settings, place, base)
+        self.device = bank.device
         bank.load(trained)
         bank.seeds = membership.unlearning_seeds()
         self.pairs, self.banks = [], []
@@ -97,7 +98,8 @@ class Campaign:
                 "pairs": len(self.pairs),
             },
         )
-        return {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
+        facts = {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
+        return facts | device_facts(self.device)
 
     def trial(self, number: int, options: dict, pairs: int) -> Trial:
         """One setting on the first ``pairs`` pairs."""
