@@ -31,13 +31,12 @@ def apart(
                 parts = list(scored(case, name, load("attacks", entry["name"], file), entry, seed))
                 arrays = {f"{number} {column}": part[column] for number, part in enumerate(parts) for column in KEPT}
                 write_arrays(path, **arrays)
-                return {"forms": [str(part["form"][0]) for part in parts], "missing": getattr(case, "missing", {})}
+                return {"forms": [str(part["form"][0]) for part in parts], "missing": case.missing}
 
         where = file or source_file("attacks", entry["name"])
         reply = isolated(write, where, **terms)
         arrays = read_arrays(path) if reply["forms"] else {}
-    if hasattr(case, "missing"):
-        case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
+    case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
     parts = [{column: arrays[f"{number} {column}"] for column in KEPT} for number in range(len(reply["forms"]))]
     return [
         scoring.answered(case, name, form, **part, file=where) for form, part in zip(reply["forms"], parts, strict=True)
@@ -107,5 +106,4 @@ def attack(
     whole = {name: np.concatenate([c[name] for c in columns]) for name in columns[0]} if columns else tables.no_scores()
     tables.write_scores(scores, whole, failed)
     facts = {"taken": {"from": previous, "attacks": reused}} if reused else {}
-    missing = getattr(case, "missing", {})
-    return {"attacks": len(settings["attacks"]), "missing": missing, "failed_attacks": failed, **facts}
+    return {"attacks": len(settings["attacks"]), "missing": case.missing, "failed_attacks": failed, **facts}

@@ -80,6 +80,8 @@ def computed(key: str, entry: dict, file: str | None, case: Case) -> tuple[list[
     if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
         rule = "contributions must map names to Contribution"
         raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
+    if not case.fair:  # forgotten and held-out samples may differ by themselves
+        parts = {name: replace(part, standard=part.standard.without_draw()) for name, part in parts.items()}
     return (
         [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
         {name_in_study(name, key, stem): part for name, part in parts.items()},
@@ -165,6 +167,11 @@ def remarks(*groups: list[str]) -> list[str]:
     return [*sentences, *isolation.REMARKS]
 
 
+def reads_published(entry: dict) -> bool:
+    """Whether a metric of the library reads what result files say in the place of logits."""
+    return "published" in registry.declared("metrics", entry["name"])
+
+
 def judged(
     case: Case, metrics: dict[str, dict], place: dict, originals: list[str], unlearned: list[str]
 ) -> tuple[list[Row | Failure], dict[str, added.Contribution], list[dict], dict[str, float]]:
@@ -186,6 +193,8 @@ def judged(
     rows += [Row("doubt", note=text) for text in doubts]
     contributed, lines, seconds = {}, [], {}
     for key, entry in metrics.items() if not refused else ():
+        if key not in place["files"] and reads_published(entry) != bool(published):
+            continue
         started, file, terms = time.perf_counter(), place["files"].get(key), place.get("terms", {}).get(key, {})
         computed_rows, parts = evaluated(key, entry, file, case, terms)
         rows, contributed = rows + computed_rows, contributed | parts
@@ -240,7 +249,7 @@ def metrics(
         case = ExternalCase.of(names, paths, single[0])
         _, _, *originals = case.files.get("original", ["", ""])  # data, membership and logits, if it is there
         unlearned = case.unlearned_files
-        case.options, case.design = settings["options"], settings["design"]
+        case.design = settings["design"]
         case.missing = read_json(reasons[0]).get("missing", {}) if reasons else {}
     case.seed, case.draws = settings["seed"], settings["bootstrap"]
     case.sets = {"paper": settings["paper_set"], "adaptive": settings["adaptive_set"]}

@@ -25,14 +25,14 @@ from unlearning_audit.adversary.reference import Reference  # noqa: E402
 from unlearning_audit.artifacts.arrays import Membership  # noqa: E402
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy, population  # noqa: E402
 from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: E402
-from unlearning_audit.metrics import external  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
+from folder_cases import parts as contributions  # noqa: E402
 from held_answers import Held  # noqa: E402
 from swap_games import layout  # noqa: E402
 
 MARGINS = Margins().model_dump()
-OPTIONS = {"competition": {"groups": 8}, "ruli": {}, "one_run": {}}
+SETTINGS = {"metrics": {"competition": {"groups": 8}}}
 SAMPLES, CLASSES = 240, 4
 #: What is counted in a cell, and under which head readers see it.
 WORDS = ("distinguishable", "equivalent", "nothing_to_find", "no_yardstick", "none_found")
@@ -117,8 +117,8 @@ def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndar
     member = Membership(*masks, np.arange(models), nothing, nothing, nothing > 0)
     one = ExternalCase("", [], [], ["own"], None)
     one.__dict__.update(
-        data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 1))), design=design,
-        membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, options=OPTIONS, seed=0,
+        data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 0))), design=design,
+        membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, seed=0, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
     return one
@@ -164,7 +164,7 @@ def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]
         made = paired_world(rng, **how)
     else:
         made = world(rng, audited, retrained, **WORLDS[name])
-    parts = {method: external.contributions(one, external.Options()) for method, one in made.items()}
+    parts = {method: contributions(one, SETTINGS) for method, one in made.items()}
     lines = verdicts.compare(parts, {}, margins=margins, draws=300, seed=seed).verdicts
     return {line["method"]: line for line in lines}
 

@@ -63,7 +63,6 @@ TESTS = {
     "metrics/confusion": ("confusion",),
     "metrics/efficacy": ("efficacy_numbers", "efficacy", "on_pairs", "efficacy_end_to_end", "contributions"),
     "metrics/efficacy_on_pairs": ("on_pairs",),
-    "metrics/external": ("external_parts", "external_rows", "external", "external_coins", "external_study"),
     "metrics/memorisation": ("text_rows", "text_metrics", "text_models"),
     "metrics/one_run": ("one_run_metric",),
     "metrics/multiple_choice": ("text_rows", "answers"),

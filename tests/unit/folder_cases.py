@@ -6,15 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.plugins import registry
 
+import metric_calls as call
 from held_answers import Held
 
 Y = np.tile([0, 1, 2], 5)
 PART = (np.arange(15) >= 12).astype(np.uint8)
 SETTINGS = {
     "design": "given",
-    "metrics": {"external": {"fpr": [0.25]}}, "seed": 0, "bootstrap": 50, "paper_set": ["a"], "adaptive_set": ["a"],
-    "options": {"competition": {"groups": 3}, "ruli": {}, "one_run": {}},
+    "metrics": {"phi": {"fpr": [0.25]}, "competition": {"groups": 3}},
+    "seed": 0, "bootstrap": 50, "paper_set": ["a"], "adaptive_set": ["a"],
 }  # fmt: skip
 
 
@@ -35,8 +37,8 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     logits += trace * member.forget[..., None] * np.eye(3)[y]
     case = ExternalCase("", [], [], ["own"], scores and "scores")
     case.__dict__.update(
-        data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 1))), membership=member, unlearned=logits,
-        scores=scores or {}, updates={}, others=others or {}, failed_attacks={}, selection=None,
+        data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
+        scores=scores or {}, updates={}, others=others or {}, failed_attacks={}, selection=None, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
     return case
@@ -47,3 +49,14 @@ def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
     member = pair(models)[np.arange(models)]
     forget = np.tile(np.isin(np.arange(15), samples), (models, 1))
     return replace(member, forget=forget, train=member.train | forget, heldout=member.heldout & ~forget)
+
+
+def parts(case: ExternalCase, settings: dict) -> dict:
+    """The contributions of all metrics that are computed without being named."""
+    together = {}
+    for name in registry.defaults(registry.protocol("external").offers):
+        module = registry.load("metrics", name)
+        if hasattr(module, "contributions") and "published" not in module.NEEDS:
+            together |= call.parts(module, case, settings)
+    held = {name: replace(part, standard=part.standard.without_draw()) for name, part in together.items()}
+    return together if case.fair else held

@@ -13,7 +13,8 @@ def known(case, settings: dict):
         case.draws = settings["bootstrap"]
     if case is not None:
         case.seed = settings.get("seed", 0)
-        case.options, case.design = settings.get("options", {}), settings.get("design", "")
+        if "design" in settings:
+            case.design = settings["design"]
     return case
 
 

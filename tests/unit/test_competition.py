@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.stats import jackknife, paired, pseudo
@@ -278,13 +279,14 @@ def test_retraining_is_compared_with_its_control_and_the_control_with_retraining
     logits = {name: rng.normal(size=(2, 6, 3)) for name in ("mine", "retrain", "control")}
     forget = np.tile(np.arange(6) < 2, (2, 1))
     shared = {
-        "retrained_files": ["retrain"], "labels": y, "answers": lambda files: Held(logits[files[0]]),
+        "labels": y, "answers": lambda files: Held(logits[files[0]]),
         "membership": SimpleNamespace(forget=forget, retain=~forget),
         "data": SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5),
     }  # fmt: skip
 
     def compared(name: str, control: str | None = "control") -> list[str | None]:
-        case = SimpleNamespace(unlearned_files=[name], control_files=control and [control], **shared)
+        case = Case("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
+        case.__dict__.update(shared)
         phi = {one: stats.phi(logits=z[:, :2], y=y[:2]).tolist() for one, z in logits.items()}
         found = competition.populations(case)
         return [one and next(k for k, own in phi.items() if own == one.phi.tolist()) for one in found]
@@ -293,5 +295,5 @@ def test_retraining_is_compared_with_its_control_and_the_control_with_retraining
     assert compared("mine", None) == ["mine", "retrain", None]
     assert compared("retrain") == ["retrain", "control", None]
     assert compared("control") == ["control", "retrain", None]
-    with pytest.raises(ValueError, match="cannot compare retrain with itself"):
+    with pytest.raises(ValueError, match="retrain cannot be compared with itself"):
         compared("retrain", None)

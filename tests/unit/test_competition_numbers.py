@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
+from unlearning_audit.adversary.case import Group
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon_bound import bound_table
 
@@ -243,12 +244,12 @@ def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
         labels=y, membership=SimpleNamespace(forget=forget, retain=retain), answers=lambda files: Held(logits),
         data=SimpleNamespace(y=y, y_clean=clean, part=np.array([0, 0, 0, 0, 1, 1])),
     )  # fmt: skip
-    found = competition.population(case, ["own"])
+    found = competition.population(Group(case, ["own"]))
     np.testing.assert_allclose(found.phi, [[3], [-3]], atol=1e-6)
     assert found.retain_accuracy.tolist() == [1, 0.5]
     assert found.test_accuracy.tolist() == [1, 0.5]
     case.data.part = np.zeros(6)
-    assert competition.population(case, ["own"]).test_accuracy is None
+    assert competition.population(Group(case, ["own"])).test_accuracy is None
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_what_speaks_for_its_system_and_what_spans_orders_of_magnitude():
     ]  # fmt: skip
     assert [name for name, one in naming.quantities().items() if one.logarithmic] == [
         "efficacy_median", "efficacy", "efficacy_upper_bound", "efficacy_upper_bound_median", "information",
-        "attack_probability", "one_run_p", "one_run_e", "forget_quality", "kernel_p", "kernel_nearer_p",
+        "attack_probability", "kernel_p", "kernel_nearer_p", "one_run_p", "one_run_e", "forget_quality",
     ]  # fmt: skip
 
 
@@ -155,15 +155,18 @@ def test_every_offer_and_every_need_has_a_meaning():
     for name in registry.names("metrics"):
         assert set(registry.declared("metrics", name)) <= OFFERS.keys() | readings, name
         assert set(registry.declared("metrics", name, None, "DEFAULT")) <= set(registry.declared("metrics", name)) | {
-            "canaries"
-        }
+            "canaries", "imported"
+        }  # fmt: skip
 
 
 def test_offers_bring_metrics_along():
     brought = {name: registry.defaults(registry.protocol(name).offers) for name in registry.names("protocols")}
     assert brought == {
         "competition": ("competition", "records_by_retraining", "accuracy"),
-        "efficacy": ("efficacy", "accuracy"), "external": ("external",),
+        "efficacy": ("efficacy", "accuracy"),
+        "external": (
+            "accuracy", "blind", "competition", "one_run", "phi", "published", "records", "ruli", "swap", "texts"
+        ),
         "interclass_confusion": ("confusion", "accuracy"), "lira_selection": ("vulnerability",),
         "one_run": ("one_run", "accuracy", "records"), "random_splits": ("swap", "accuracy", "records"),
         "ruli": ("blind", "ruli", "accuracy", "records"), "swap": ("swap", "accuracy", "records"),
@@ -174,6 +177,8 @@ def test_a_metric_is_possible_where_all_that_it_needs_is_offered():
     assert "ruli_on_pairs" in registry.possible(registry.protocol("swap").offers)
     assert registry.lacking(registry.protocol("random_splits").offers, "ruli_on_pairs") == ("swapped_pairs",)
     assert registry.lacking(("forgotten",), "relearn") == ("weights",)
+    assert registry.lacking(("imported",), "swap") == (), "it says in a row what a folder lacks"
+    assert registry.lacking(("imported",), "kernel") == ("one_forget_set",)
     assert registry.lacking((), "privleak") == ("fair_draw",), "tokens are read from models, not offered"
 
 

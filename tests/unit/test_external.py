@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
 from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership
-from unlearning_audit.metrics import competition, external, ruli, swap
+from unlearning_audit.metrics import competition, ruli, swap
 from unlearning_audit.plugins import registry
+from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.study import schema
 
 import metric_calls as call
@@ -121,17 +123,17 @@ def test_the_score_of_the_competition_is_that_of_the_workflow(here):
         logits[name] = answers(rng, y, np.tile(train, (models, 1)), np.tile(forget, (models, 1)), memory=2, trace=trace)
         save(f"logits/{name}", logits=logits[name])
     ours = [competition.Models(
-        external.stats.phi(logits=one[:, forget], y=y[forget]),
+        stats.phi(logits=one[:, forget], y=y[forget]),
         (one.argmax(-1) == y)[:, train & ~forget].mean(1), (one.argmax(-1) == y)[:, test].mean(1),
     ) for one in logits.values()]  # fmt: skip
     theirs = competition.evaluate(
         unlearned=ours[0], retrained=ours[1], independent=ours[2], options=competition.Options(),
-        rng=external.generator(0, "competition"),
+        rng=generator(0, "competition"),
     )  # fmt: skip
     found = run(planned(attacks=[]))
     assert same(theirs, found["mine"], "score", "forgetting_quality_over_null") == 2
     itself = competition.evaluate(
-        unlearned=ours[1], retrained=ours[2], options=competition.Options(), rng=external.generator(0, "competition")
+        unlearned=ours[1], retrained=ours[2], options=competition.Options(), rng=generator(0, "competition")
     )
     assert same(itself, found["retrain"], "score", "forgetting_quality") == 2
     shutil.rmtree("logits/retrain_control")
@@ -153,7 +155,7 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
     for name, rows in (("target", slice(shadows, None)), ("shadow", slice(shadows))):
         for kind in (name, {"target": "original", "shadow": "shadow_original"}[name]):
             logits = answers(rng, y, train[rows], forget[rows], memory=3, trace=3)
-            parts[kind] = external.stats.phi(logits=logits, y=y)
+            parts[kind] = stats.phi(logits=logits, y=y)
             save(
                 f"logits/{kind}",
                 logits=logits,
@@ -169,7 +171,7 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
             ("original", "target", slice(shadows, None)), ("shadow_original", "shadow", slice(shadows))
         )
     )  # fmt: skip
-    targets = replace(targets, retrained=external.stats.phi(logits=retrained, y=y))
+    targets = replace(targets, retrained=stats.phi(logits=retrained, y=y))
     theirs = ruli.evaluate(targets=targets, shadows=shadow, options=ruli.Options())
     assert same(theirs, rows, "privacy_auc", "efficacy_auc") == 4
     assert number(rows, "privacy_auc", "ruli", None) > 0.8

@@ -1,16 +1,17 @@
 """Which populations of a folder make swapped pairs, the competition's score and RULI; else the reason."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from unlearning_audit import stats
+from unlearning_audit.adversary.case import Group
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.metrics import competition, external, ruli
+from unlearning_audit.metrics import competition, ruli
+from unlearning_audit.randomness.keyed import generator
 
 import metric_calls as call
-from folder_cases import SETTINGS, Y, pair, population, same_forget
+from folder_cases import SETTINGS, Y, pair, parts, population, same_forget
 
 # ---------------------------------------------------------------- swapped pairs
 
@@ -37,7 +38,7 @@ def changed(name: str, model: int | slice, samples: list[int]) -> Membership:
     ],
 )
 def test_why_models_are_no_swapped_pairs(member, why):
-    found = external.swapped(SimpleNamespace(membership=member))
+    found = population(member).unpaired
     assert found.startswith(why)
     assert bool(found) == bool(why)
 
@@ -59,19 +60,21 @@ def test_why_the_score_cannot_be_computed():
          "retrain_control/ holds other samples"),
         ({"retrain": retrain, "retrain_control": others_forget}, "the models of retrain_control/ have other forget"),
     ):  # fmt: skip
-        found = external._apart(population(own, others=others))
-        assert found.startswith(why)
-        assert bool(found) == bool(why)
+        rows = call.rows(competition, population(own, others=others), SETTINGS)
         if why:
-            (row,) = external._competition(call.known(population(own, others=others), SETTINGS))
-            assert (row.metric, row.note) == ("score", found)
-    assert "different forget sets" in external._apart(population(pair(), others={"retrain": retrain}))
+            (row,) = rows
+            assert row.metric == "score"
+            assert row.note.startswith(why)
+        else:
+            assert not any(row.note.startswith(("there is", "the models of", "retrain")) for row in rows)
+    (row,) = call.rows(competition, population(pair(), others={"retrain": retrain}), SETTINGS)
+    assert "different forget sets" in row.note
 
 
 def test_the_score_is_that_of_the_populations():
     retrain, control = (population(same_forget(4), seed) for seed in (1, 2))
     case = population(same_forget(), trace=30.0, others={"retrain": retrain, "retrain_control": control})
-    found = {row.metric: row for row in external._competition(call.known(case, SETTINGS))}
+    found = {row.metric: row for row in call.rows(competition, case, SETTINGS)}
     phi = [stats.phi(logits=one.unlearned[:, :3], y=Y[:3]) for one in (case, retrain, control)]
     accuracy = [(one.unlearned.argmax(-1) == Y) for one in (case, retrain)]
     assert found["forgetting_quality"].note == "3 unlearned and 4 retrained models"
@@ -80,26 +83,27 @@ def test_the_score_is_that_of_the_populations():
     assert found["retain_accuracy_ratio"].value == pytest.approx(ratio)
     assert found["test_accuracy_ratio"].value == pytest.approx(accuracy[0][:, 12:].mean() / accuracy[1][:, 12:].mean())
     options = competition.Options(groups=3)
-    args = (*phi, np.arange(3), options, external.generator(0, "competition"))
-    mine = call.parts(external, case, SETTINGS).get("forgetting_quality_over_null")
+    args = (*phi, np.arange(3), options, generator(0, "competition"))
+    mine = parts(case, SETTINGS).get("forgetting_quality_over_null")
     theirs = competition.over_null(*args).get("forgetting_quality_over_null")
     assert (mine is None) == (theirs is None)
     if mine is not None:
         np.testing.assert_array_equal(mine.value, theirs.value)
     alone = population(same_forget(1), others={"retrain": retrain})
-    (row,) = external._competition(call.known(alone, SETTINGS))
+    (row,) = call.rows(competition, alone, SETTINGS)
     assert "at least two unlearned" in row.note
 
 
 def test_a_population_without_kept_or_test_samples_has_no_accuracy_on_them():
     member = same_forget(2)
-    read = external._models(population(member))
+    read = competition.population(Group(population(member), ["own"]))
     assert read.retain_accuracy.shape == read.test_accuracy.shape == (2,)
     member.train[1] = member.forget[1]
     without = population(member)
     without.data.part = np.zeros(15)
-    assert external._models(without).retain_accuracy is None
-    assert external._models(without).test_accuracy is None
+    read = competition.population(Group(without, ["own"]))
+    assert read.retain_accuracy is None
+    assert read.test_accuracy is None
 
 
 # ---------------------------------------------------------------- RULI
@@ -119,12 +123,12 @@ def test_why_ruli_s_question_cannot_be_asked():
     ):
         others = {name: one for name, one in {**whole, **change}.items() if one is not None}
         case = population(own, others=others)
-        found = external._unasked(case)
-        assert found.startswith(why)
-        assert bool(found) == bool(why)
+        rows = call.rows(ruli, case, SETTINGS)
+        assert bool(why) == (len(rows) == 1)
         if why:
-            (row,) = external._ruli(call.known(case, SETTINGS))
-            assert (row.metric, row.attack, row.note) == ("privacy_auc", "ruli", found)
+            (row,) = rows
+            assert (row.metric, row.attack) == ("privacy_auc", "ruli")
+            assert row.note.startswith(why)
 
 
 def test_ruli_reads_its_populations():
@@ -132,22 +136,23 @@ def test_ruli_reads_its_populations():
     trained, original, retrain = population(pair(4), 6), population(own, 3), population(own, 4)
     others = {"original": original, "shadow": shadow, "shadow_original": trained, "retrain": retrain}
     case = population(own, others=others)
-    targets, shadows = external._audited(case)
+    every = np.ones(15, bool)
+    targets, shadows = ruli.populations(case, every)
     for read, one in (
         (targets.unlearned, case), (targets.original, original), (targets.retrained, retrain),
         (shadows.unlearned, shadow), (shadows.original, trained),
     ):  # fmt: skip
         np.testing.assert_allclose(read, stats.phi(logits=one.unlearned, y=Y))
     assert shadows.retrained is None
-    assert targets.forget is own.forget
-    assert shadows.train is shadow.membership.train
+    np.testing.assert_array_equal(targets.forget, own.forget)
+    np.testing.assert_array_equal(shadows.train, shadow.membership.train)
     others["retrain"] = population(pair(3), 4)  # cannot be compared model by model
-    assert external._audited(case)[0].retrained is None
-    (row,) = external._ruli(call.known(case, {**SETTINGS, "options": {"ruli": {"minimum": 9}}}))
+    assert ruli.populations(case, every)[0].retrained is None
+    (row,) = call.rows(ruli, case, {**SETTINGS, "metrics": {"ruli": {"minimum": 9}}})
     assert "reference models as" in row.note
-    found = {row.metric for row in external._ruli(call.known(case, SETTINGS))}
+    found = {row.metric for row in call.rows(ruli, case, SETTINGS)}
     assert {"privacy_auc", "efficacy_auc"} <= found
-    assert list(call.parts(external, case, SETTINGS)) == [
+    assert list(parts(case, SETTINGS)) == [
         "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
     ]  # fmt: skip
-    assert list(ruli.aucs(*external._audited(case), ruli.Options(), np.arange(15))) == ["privacy_auc"]
+    assert list(ruli.aucs(*ruli.populations(case, every), ruli.Options(), np.arange(15))) == ["privacy_auc"]

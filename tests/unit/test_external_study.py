@@ -11,6 +11,7 @@ from unlearning_audit.adversary import external_case, scoring
 from unlearning_audit.artifacts.rows import Failure
 from unlearning_audit.study import reading, schema
 from unlearning_audit.study.messages import StudyError
+from unlearning_audit.workflow import plan
 
 from external_cases import CLASSES, GOOD, answers, config, memberships, number, planned, run, save, world
 
@@ -33,16 +34,24 @@ def test_data_model_and_recipe_are_not_asked_for_and_options_of_methods_are_refu
         reading.read(wrong)
 
 
-@pytest.mark.parametrize("chosen", [{"again": {"name": "ruli"}}, {"strict": {"name": "external"}}, {"texts": {}}])
-def test_a_metric_of_the_library_that_would_not_be_computed_is_refused(here, chosen):
+def test_a_metric_of_the_library_may_be_computed_twice_under_other_names(here):
+    world(here / "logits")
+    study = config(attacks=["correctness"])
+    study["scenarios"]["audit"]["metrics"] = {"records": {"rate": 0.2}, "at_ten": {"name": "swap", "fpr": [0.1]}}
+    rows = run(plan.make(reading.read(study)), "mine")["mine"]
+    assert number(rows, "at_ten.auc", "correctness/unlearned") == number(rows, "auc", "correctness/unlearned")
+    assert number(rows, "at_ten.tpr_at_fpr", "correctness/unlearned", "rate=0.1") >= 0
+    assert any("at most" in row.note for row in rows if row.metric == "records_recognised")
+
+
+@pytest.mark.parametrize(("chosen", "why"), [
+    ({"external": {}}, "is no metric|there is no metric|metric 'external'"), ({"kernel": {}}, "needs one_forget_set"),
+])  # fmt: skip
+def test_a_metric_that_a_folder_cannot_have_is_refused(here, chosen, why):
     save("logits/target", **GOOD)
     wrong = config()
-    wrong["scenarios"]["audit"]["metrics"] = {"records": {"rate": 0.1}}
-    assert reading.read(wrong).scenarios[0].metrics["records"].options["rate"] == 0.1
     wrong["scenarios"]["audit"]["metrics"] = chosen
-    with pytest.raises(
-        StudyError, match=rf"metrics\.{next(iter(chosen))}: must be a file of your own: external computes"
-    ):
+    with pytest.raises(StudyError, match=why):
         reading.read(wrong)
 
 
@@ -118,8 +127,6 @@ def test_an_attack_that_fails_is_a_result_about_that_attack_only(here):
     )
     asked = config()
     asked["scenarios"]["audit"]["attacks"] = {"odd": {"file": "odd.py"}, "correctness": {}}
-    from unlearning_audit.workflow import plan
-
     rows = run(plan.make(reading.read(asked)), "mine")["mine"]
     (failure,) = [row for row in rows if isinstance(row, Failure)]
     assert failure == Failure("attack", "odd", "odd.py line 9, in score: ValueError: odd")

@@ -101,15 +101,21 @@ def test_retraining_is_compared_with_an_independent_population(plain, method, re
     folder, made = plain
     asked = folder.parts[0].weight > 0
     case = folder.case(made["original"], made[method], *(made[name] for name in references))
-    found = ruli.population(case, asked)
+    targets, shadows = ruli.populations(case, asked)
+
+    def whole(name: str) -> np.ndarray:
+        value = np.empty((len(case.target), int(asked.sum())))
+        value[case.target], value[~case.target] = getattr(targets, name), getattr(shadows, name)
+        return value
+
     for name, chosen in (("original", "original"), ("unlearned", method), ("retrained", answering)):
         if chosen is None:
-            assert getattr(found, name) is None
+            assert getattr(targets, name) is None
             continue
         phi = [phi_of(Logits.read(file).logits)[:, asked] for file in made[chosen]]
-        np.testing.assert_allclose(getattr(found, name), np.concatenate(phi), atol=1e-6)
-    np.testing.assert_array_equal(found.forget, np.concatenate([part.forget[:, asked] for part in folder.parts]))
-    np.testing.assert_array_equal(found.heldout, np.concatenate([part.heldout[:, asked] for part in folder.parts]))
+        np.testing.assert_allclose(whole(name), np.concatenate(phi), atol=1e-6)
+    np.testing.assert_array_equal(whole("forget"), np.concatenate([part.forget[:, asked] for part in folder.parts]))
+    np.testing.assert_array_equal(whole("heldout"), np.concatenate([part.heldout[:, asked] for part in folder.parts]))
 
 
 def phi_of(logits: np.ndarray) -> np.ndarray:
@@ -170,7 +176,7 @@ def test_an_audit_needs_shadow_models(plain):
     folder, made = plain
     case = folder.case(made["original"][:1], made["leaky"][:1], made["retrain"][:1])
     case.splits = case.splits[:1]
-    with pytest.raises(ValueError, match="metric ruli needs shadow models"):
+    with pytest.raises(ValueError, match="there are no shadow models; draw them by protocol ruli"):
         rows(case)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,8 +25,18 @@ class Case:
 
     ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order. ``seed``
     and bootstrap ``draws`` are the study's; ``readings``: file of logits → files of what else was read of the same
-    models (`Readings`); ``sets``: name → attacks over which Q takes the maximum (paper, adaptive).
+    models (`Readings`); ``sets``: name → attacks over which Q takes the maximum (paper, adaptive); ``missing``:
+    "attack/form" → why it could not be asked.
     """
+
+    #: Whether a metric says in a row without number what the case lacks; other cases have all that it needs.
+    partial: ClassVar[bool] = False
+    #: Role → why its samples are not known.
+    unknown: ClassVar[dict[str, str]] = {}
+    #: Whether forgotten and held-out samples are a fair draw, where metrics ask for one.
+    fair: ClassVar[bool] = True
+    #: Why the audited models are no pairs of swapped splits, where metrics ask for such.
+    unpaired: ClassVar[str] = ""
 
     data_file: str
     splits: list[str]
@@ -43,6 +54,7 @@ class Case:
     draws: int = crossed.DRAWS
     sets: dict[str, Collection[str]] = field(default_factory=dict)
     readings: dict[str, list[str]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -98,6 +110,38 @@ class Case:
         scenario has none."""
         of_retrain = self.retrained_files is not None and self.unlearned_files == self.retrained_files
         return (self.control_files or None) if of_retrain else self.retrained_files
+
+    def yardsticks(self) -> tuple["Group", "Group", "Group | None"]:
+        """The audited models, retrained ones of the same samples, and an independent population of these where there is
+        one. Raises ValueError where there is nothing to compare with."""
+        reference, independent = self.retrained_files, self.control_files
+        if self.unlearned_files == reference:
+            if independent is None:
+                raise ValueError("retrain cannot be compared with itself; set controls: true")
+            reference, independent = independent, None
+        elif self.unlearned_files == independent:
+            independent = None
+        return (
+            Group(self, self.unlearned_files),
+            Group(self, reference),
+            None if independent is None else Group(self, independent),
+        )
+
+    def sides(self) -> tuple[dict[str, "Group | None"], dict[str, "Group | None"]]:
+        """The audited models and the adversary's, each as original, unlearned and retrained; None for what is not
+        there. Raises ValueError where there are no shadow models."""
+        if self.target.all():
+            raise ValueError("there are no shadow models; draw them by protocol ruli")
+        files = {"original": self.originals, "unlearned": self.unlearned_files, "retrained": self.compared_files}
+        audited, shadow = (
+            {name: None if paths is None else Group(self, paths, models) for name, paths in files.items()}
+            for models in (self.target, ~self.target)
+        )
+        return audited, shadow
+
+    def retraining(self) -> "Group | None":
+        """The target models as they are without the forget set, on the same samples; None if there are none."""
+        return None if not self.compared_files else Group(self, self.compared_files, self.target)
 
     @property
     def compared(self) -> np.ndarray | None:
@@ -226,6 +270,31 @@ class Case:
             readings = [self.readings.get(path, ()) for path in files]
             self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file, readings)
         return self._read[tuple(files)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models in one part: ``files`` of their logits, the ``case`` that knows which samples they saw, and which of its
+    ``models`` they are, bool [models] (None: all)."""
+
+    case: Case
+    files: list[str]
+    models: np.ndarray | None = None
+
+    @property
+    def membership(self) -> Membership:
+        """Which samples they saw."""
+        return self.case.membership if self.models is None else self.case.membership[self.models]
+
+    @property
+    def answers(self) -> Answers:
+        """The logits, of all models in the files."""
+        return self.case.answers(self.files)
+
+    def phi(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """φ of the labels that the models were taught, float64 [models, rows]; ``rows`` as in `Answers.each`."""
+        labels = self.case.labels if self.models is None else self.case.labels_of(self.models)
+        return self.answers.phi(labels if rows is None else labels[..., rows], self.models, rows)
 
 
 @dataclass(frozen=True)

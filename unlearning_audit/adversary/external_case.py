@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 
 from unlearning_audit.adversary import scoring
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.adversary.reference import BOTH, Reference, needs
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.logits import StoredLogits
@@ -22,13 +23,17 @@ KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "f
 @dataclass
 class ExternalCase(Case):
     """``files``: population → its data.npz, membership.npz and logits.npz; "target" are the audited models.
-    ``missing``: "attack/form" → why it could not be asked. ``options`` of other metrics, by
-    their names; ``design``: how forgotten and held-out samples were drawn, as a study says.
+    ``design``: how forgotten and held-out samples were drawn, as a study says.
     """
 
+    partial: ClassVar[bool] = True
+    unknown: ClassVar[dict[str, str]] = {
+        "retain": "what models keep is unknown without train.npy",
+        "heldout": "the models have seen every sample",
+        "test": "no sample is marked in test.npy",
+    }
+
     files: dict[str, list[str]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    options: dict[str, dict] = field(default_factory=dict)
     design: str = ""
 
     @classmethod
@@ -48,6 +53,73 @@ class ExternalCase(Case):
         """What result files say of the audited models, where there are no logits; else None."""
         (path,) = self.unlearned_files
         return Published.read(path) if holds(path) else None
+
+    @property
+    def fair(self) -> bool:
+        """Whether forgotten and held-out samples are a fair draw: by coins, by swapping, or as the owner says."""
+        if self.published is not None:
+            return self.published.fair
+        return self.membership.pair is not None or not self.unpaired or self.design in ("swapped", "random")
+
+    @property
+    def unpaired(self) -> str:
+        """Why the audited models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2025, §3.3)."""
+        member = self.membership
+        for block in np.unique(member.block):
+            pair = member[member.block == block]
+            numbers = np.unique(pair.split)
+            if len(numbers) != 2:
+                return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
+            sides = [pair[pair.split == number] for number in numbers]
+            for number, side in zip(numbers, sides, strict=True):
+                if (side.forget != side.forget[0]).any() or (side.heldout != side.heldout[0]).any():
+                    return f"models of split {number} in block {block} differ in forget or heldout"
+            (f, t), (f_other, t_other) = ((side.forget[0], side.heldout[0]) for side in sides)
+            if not (np.array_equal(f, t_other) and np.array_equal(t, f_other)):
+                return f"in block {block} the forget set of one split is not the heldout set of the other"
+        return ""
+
+    def group(self, name: str) -> Group | None:
+        """The models of another population; None if there is none."""
+        population = self.others.get(name)
+        return None if population is None else Group(population, population.unlearned_files)
+
+    def yardsticks(self) -> tuple[Group, Group, Group | None]:
+        """As `Case.yardsticks`: retrain/ and retrain_control/, if these and all audited models forget one set."""
+        retrain, control, forget = self.group("retrain"), self.group("retrain_control"), self.membership.forget
+        if retrain is None:
+            raise ValueError("there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with")
+        if (forget != forget[0]).any():
+            raise ValueError("the models of target/ have different forget sets; the score compares models with one")
+        for name, population in (("retrain", retrain), ("retrain_control", control)):
+            if population and not self.same_samples(name):
+                raise ValueError(f"{name}/ holds other samples than target/")
+            if population and (population.membership.forget != forget[0]).any():
+                raise ValueError(f"the models of {name}/ have other forget sets than those of target/")
+        return Group(self, self.unlearned_files), retrain, control
+
+    def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
+        """As `Case.sides`: target/ with original/ and, if it fits, retrain/; the adversary's models are shadow/ with
+        shadow_original/."""
+        original, shadow, trained, retrained = map(
+            self.others.get, ("original", "shadow", "shadow_original", "retrain")
+        )
+        why = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
+        if not why and not self.same_samples("shadow"):
+            why = "shadow/ holds other samples than target/"
+        if why := why or shadow.unlike("shadow_original", trained, "shadow"):
+            raise ValueError(why)
+        retraining = None if self.unlike("retrain", retrained) else self.group("retrain")
+        audited = {
+            "original": self.group("original"), "unlearned": Group(self, self.unlearned_files), "retrained": retraining,
+        }  # fmt: skip
+        return audited, {
+            "original": self.group("shadow_original"), "unlearned": self.group("shadow"), "retrained": None,
+        }  # fmt: skip
+
+    def retraining(self) -> Group | None:
+        """As `Case.retraining`: retrain/, whatever its models forgot."""
+        return self.group("retrain") if "retrain" in self.others and self.same_samples("retrain") else None
 
     def unlike(self, name: str, population: "ExternalCase | None", reference: str = "target") -> str:
         """Why population ``name`` cannot be compared with this one, model by model and sample by sample; else ""."""

@@ -1,6 +1,6 @@
 """What every model and sample adds to a method's numbers: what differences between methods are computed from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,8 @@ class Standard:
     never seen; ``units``: what is independent of each other but for common samples, in words; ``narrows``: whether more
     units or models make its interval narrower; ``chance``, one of `CHANCES`; ``lowest`` and ``highest``:
     between what the number must lie; ``coarse``: where retraining itself is not shown to be within the margin, it
-    decides distinguishability alone.
+    decides distinguishability alone; ``draw``: whether ``ideal`` holds only where forgotten and held-out samples are a
+    fair draw, as it does wherever ``chance`` is that of samples.
     """
 
     ideal: float
@@ -44,6 +45,11 @@ class Standard:
     lowest: float = -np.inf
     highest: float = np.inf
     coarse: bool = False
+    draw: bool = field(default=False, compare=False)
+
+    def without_draw(self) -> "Standard":
+        """The same where samples are no fair draw: what retraining reads only retrained models can tell."""
+        return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
 @dataclass(frozen=True)
@@ -140,10 +146,10 @@ def _contribution(check: Check, name: str) -> Contribution:
 
 
 def _standard(check: Check, name: str) -> Standard:
-    terms = {field: check.field(f"{name}.{field}", kind, ()).item() for field, kind in _KINDS.items()}
-    for field, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
-        if terms[field] not in allowed:
-            check.fail(f"{name}.{field}", f"is {terms[field]!r}, but must be one of {', '.join(map(str, allowed))}")
+    terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
+    for term, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+        if terms[term] not in allowed:
+            check.fail(f"{name}.{term}", f"is {terms[term]!r}, but must be one of {', '.join(map(str, allowed))}")
     ideal = check.field(f"{name}.ideal", "f", (None,))
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (2,))]
     lowest, highest = map(float, ends)

@@ -1,5 +1,10 @@
 """Metrics: scores, logits and memberships in, rows with intervals out."""
 
+from collections.abc import Callable
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.stats import Estimate
 
@@ -8,3 +13,29 @@ def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: str 
     """The row of an estimate. ``metric``: what the number is called, "" = as the study calls the metric; ``place``:
     what it is about, by the fields of `Row`."""
     return Row(metric, estimate.value, estimate.low, estimate.high, estimate.n, estimate.note, attack, **place)
+
+
+def nothing(metric: str, why: str, attack: str = "", role: str = "") -> Row:
+    """A row without number that says why there is none."""
+    return row(metric=metric, attack=attack, role=role, estimate=stats.empty(n=0, note=why))
+
+
+def or_reason(case: Case, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
+    """The rows of ``compute``; of a case that is ``partial``, the reason in a row without number where it raises
+    ValueError."""
+    try:
+        return compute()
+    except ValueError as error:
+        if not case.partial:
+            raise
+        return [nothing(metric, str(error), attack)]
+
+
+def or_nothing(case: Case, compute: Callable[[], dict[str, Contribution]]) -> dict[str, Contribution]:
+    """The contributions of ``compute``; none of a ``partial`` case where it raises ValueError, which rows say."""
+    try:
+        return compute()
+    except ValueError:
+        if not case.partial:
+            raise
+        return {}

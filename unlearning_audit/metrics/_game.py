@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.stats import crossed
 
 
@@ -57,6 +58,18 @@ def game(
             raise ValueError(f"{name} holds no sample of positive weight for model {empty[0]}: the oracle cannot draw")
     keys, number = np.unique(np.stack([block, split], axis=1), axis=0, return_inverse=True)
     return Game(*sides, columns, number.reshape(-1), keys[:, 0])
+
+
+def of_models(target: Membership) -> Game:
+    """The game of some models, by who of them saw what."""
+    return game(
+        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
+    )
+
+
+def sided(target: Membership) -> bool:
+    """Whether every model has forgotten and held-out samples."""
+    return bool(target.heldout.any(axis=1).all() and target.forget.any(axis=1).all())
 
 
 def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:

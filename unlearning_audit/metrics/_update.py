@@ -19,9 +19,9 @@ NOTE = "retrained models are not at chance: compare with them"
 
 def rows(case: Case, target: Membership) -> list[Row]:
     """``update_auc`` of every attack in the form both; of one whose scores are NaN for some sample, none."""
-    if not case.updates:
+    if not case.updates or not _game.sided(target):
         return []
-    rules, (names, parts) = _rules(target), _parts(case, target)
+    rules, (names, parts) = _game.of_models(target), _parts(case, target)
     if not parts:
         return []
     reading = crossed.read(crossed.combine(parts, split=rules.split), share=_game.share(rules), unit=rules.block)
@@ -36,25 +36,19 @@ def rows(case: Case, target: Membership) -> list[Row]:
 
 def contributions(case: Case, target: Membership) -> dict[str, Contribution]:
     """The same of each target model, for verdicts; empty where no attack was asked."""
-    names, parts = _parts(case, target) if case.updates else ([], [])
+    names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
     if not names:
         return {}
     numbers = {name: np.stack([getattr(part, name) for part in parts]) for name in crossed.PerModel.__annotations__}
-    places = {"unit": target.block, "split": target.split, "index": _rules(target).columns}
+    places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {"update_auc": Contribution(tuple(names), **numbers, **places, standard=STANDARD)}
 
 
 def _parts(case: Case, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
-    rules, sides = _rules(target), target.forget | target.heldout
+    rules, sides = _game.of_models(target), target.forget | target.heldout
     scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
     parts = [
         separation.auc(score=score[:, rules.columns], positive=rules.forget, negative=rules.heldout)
         for score in scores.values()
     ]
     return [f"{name}/both" for name in scores], parts
-
-
-def _rules(target: Membership) -> _game.Game:
-    return _game.game(
-        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
-    )

@@ -7,7 +7,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import NoAnswerError
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _text, _units, row
+from unlearning_audit.metrics import _text, _units, nothing, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, empty, rates
@@ -38,13 +38,18 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` on the target models of a case; the test part is read with clean labels.
 
-    Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right.
+    Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right. None if all
+    samples have one label, as passages do.
     """
-    return of(case, case.target)
+    table = of_models(case, case.target)
+    if not table:
+        return []
+    roles = {line.role for line in table}
+    return table + [nothing("accuracy", why, role=role) for role, why in case.unknown.items() if role not in roles]
 
 
-def of(case: Case, models: np.ndarray) -> list[Row]:
-    """`rows` of some ``models`` bool [models]; none if all samples have one label, as passages do."""
+def of_models(case: Case, models: np.ndarray) -> list[Row]:
+    """`accuracies` of some ``models`` bool [models]; none if all samples have one label."""
     if np.ptp(case.labels) == 0:
         return []
     target = case.membership[models]
@@ -62,7 +67,7 @@ def of(case: Case, models: np.ndarray) -> list[Row]:
         test_y=case.data.y_clean,
         compared=None if compared is None else compared.predicted(models),
     )
-    return [row for row in table if row.n]
+    return [line for line in table if line.n]
 
 
 #: What a model is worth without the forget set retrained models tell.

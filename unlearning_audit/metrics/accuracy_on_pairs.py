@@ -23,6 +23,6 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
         models = np.isin(np.arange(len(case.target)), np.concatenate([group.models for group in groups]))
-        return [row for row in accuracy.of(case, models) if row.metric == "accuracy_gap"]
+        return [row for row in accuracy.of_models(case, models) if row.metric == "accuracy_gap"]
 
     return [row for row in _pairs.by_pair(groups, read) if row.pair is not None]

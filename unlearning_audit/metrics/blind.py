@@ -10,7 +10,7 @@ from unlearning_audit import stats
 from unlearning_audit.adversary import logistic
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import or_reason, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -21,7 +21,7 @@ LEAKY = "below the range of random divisions: labels tell the sides apart"
 
 
 NEEDS = ("target_samples",)
-DEFAULT = "target_samples"
+DEFAULT = ("target_samples", "imported")
 
 QUANTITIES = tuple(
     Quantity(name, attacks=("blind",))
@@ -48,14 +48,24 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
     limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
-    range of random divisions.
+    range of random divisions. Samples that are known by their numbers alone have labels to tell them apart, and if
+    these are all the same, nothing.
     """
+    if case.data.x.size:
+        return or_reason(case, lambda: _rows(case, options), "blind_accuracy", "blind")
+    if not np.ptp(case.labels):
+        return []
+    table = or_reason(case, lambda: _rows(case, options), "label_overlap", "blind")
+    return [line for line in table if line.metric.startswith("label_overlap")]
+
+
+def _rows(case: Case, options: Options) -> list[Row]:
     member = case.membership[case.target]
     columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns
     used = (forget | heldout).any(axis=0)
     features = None
-    if options.features == "pixels":
+    if options.features == "pixels" and case.data.x.size:
         x = case.data.x[used]
         features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
     tables = [

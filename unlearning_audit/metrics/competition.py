@@ -7,10 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _klom, _null, row
+from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
 from unlearning_audit.metrics._epsilon import check_phi, points
 from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -22,7 +22,7 @@ HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is l
 
 
 NEEDS = ("one_forget_set",)
-DEFAULT = "one_forget_set"
+DEFAULT = ("one_forget_set", "imported")
 
 QUANTITIES = (
     Quantity(
@@ -88,14 +88,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     Raises ValueError if retraining has no control to be compared with.
     """
-    unlearned, retrained, independent = populations(case)
-    return evaluate(
-        unlearned=unlearned,
-        retrained=retrained,
-        independent=independent,
-        options=options,
-        rng=rng,
-    )
+
+    def score() -> list[Row]:
+        unlearned, retrained, independent = populations(case)
+        return evaluate(unlearned=unlearned, retrained=retrained, independent=independent, options=options, rng=rng)
+
+    return or_reason(case, score, "score")
 
 
 #: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
@@ -112,8 +110,12 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """F/F₀ and KLOM in what every group of models and every forget sample adds to them."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     rng = generator(case.seed, "competition")
-    phi = [models and models.phi for models in populations(case)]
-    return over_null(*phi, forget, options, rng) | _klom.contributions(*phi, forget, options)
+
+    def both() -> dict[str, Contribution]:
+        phi = [models and models.phi for models in populations(case)]
+        return over_null(*phi, forget, options, rng) | _klom.contributions(*phi, forget, options)
+
+    return or_nothing(case, both)
 
 
 def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:
@@ -133,29 +135,21 @@ def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> di
 
 def populations(case: Case) -> "tuple[Models, Models, Models | None]":
     """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
-    reference, independent = case.retrained_files, case.control_files
-    if case.unlearned_files == case.retrained_files:
-        if independent is None:
-            raise ValueError("metric competition cannot compare retrain with itself; set controls: true")
-        reference, independent = independent, None
-    elif case.unlearned_files == case.control_files:
-        independent = None
-    return (
-        population(case, case.unlearned_files),
-        population(case, reference),
-        None if independent is None else population(case, independent),
-    )
+    unlearned, retrained, independent = case.yardsticks()
+    return population(unlearned), population(retrained), None if independent is None else population(independent)
 
 
-def population(case: Case, files: list[str]) -> Models:
-    """What the score reads of the logits in ``files``."""
-    answers, member, test = case.answers(files), case.membership, case.data.part == 1
-    forget = np.flatnonzero(member.forget.any(axis=0))
-    guess = answers.predicted()
-    right = guess == case.labels
+def population(models: Group) -> Models:
+    """What the score reads of some models: no accuracy on samples that one of them does not have."""
+    case, member, test = models.case, models.membership, models.case.data.part == 1
+    guess = models.answers.predicted()
+    retain = None
+    if member.retain.any(axis=1).all():
+        pairs = zip(guess == case.labels, member.retain, strict=True)
+        retain = np.array([correct[mask].mean() for correct, mask in pairs])
     return Models(
-        phi=answers.phi(case.data.y[forget], rows=forget),
-        retain_accuracy=np.array([correct[mask].mean() for correct, mask in zip(right, member.retain, strict=True)]),
+        phi=models.phi(np.flatnonzero(member.forget.any(axis=0))),
+        retain_accuracy=retain,
         test_accuracy=(guess[:, test] == case.data.y_clean[test]).mean(1) if test.any() else None,
     )
 

@@ -11,7 +11,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _coins, _one_run, swap
+from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
@@ -19,7 +19,7 @@ from unlearning_audit.plugins.settings import Settings
 ALONE = True
 
 NEEDS = ("coins",)
-DEFAULT = "canaries"
+DEFAULT = ("canaries", "imported")
 
 #: First those on which a verdict rests: the best of all in both directions, or of the confidence where it is alone.
 _ATTACKS = ("extended", "phi_two_sided", "phi", "phi_likelihood_ratio", "adaptive", "extended_half")
@@ -72,7 +72,7 @@ class Options(Settings):
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """`evaluate` with the study's options."""
-    return evaluate(case, options)
+    return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
 
 
 #: Coins are a fair draw, so theory says what retraining reads.
@@ -90,9 +90,13 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     if case.membership.pair is None:
         return {}
     member = case.membership[case.target]
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    tails = swap.advantages(case.scores if case.scores_file else {}, phi, member)
-    return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
+
+    def of_coins() -> dict[str, Contribution]:
+        phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+        tails = swap.advantages(case.scores if case.scores_file else {}, phi, member)
+        return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
+
+    return or_nothing(case, of_coins)
 
 
 def guessed(case: Case, member: Membership) -> dict[str, Contribution]:
@@ -102,7 +106,12 @@ def guessed(case: Case, member: Membership) -> dict[str, Contribution]:
 
 
 def evaluate(case: Case, options: Options) -> list[Row]:
-    """`_one_run.evaluate` on the target models of a case: on their canaries, or on F and T if they have none."""
+    """`_one_run.evaluate` on the target models of a case: on their canaries, or on F and T if they have none.
+
+    Raises ValueError where no coin decided which of two samples is forgotten.
+    """
+    if case.membership.pair is None and case.unpaired:
+        raise ValueError("there is no pair.npy that says which canaries a coin chose from")
     return _one_run.evaluate(
         scores=_one_run.scores_of(case),
         tosses=_coins.tossed(case.membership[case.target], case.seed),

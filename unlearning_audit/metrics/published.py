@@ -18,7 +18,8 @@ from unlearning_audit.stats import crossed, separation
 #: What a method must keep: shares read of what is kept, and of other data.
 WORTH = Standard(np.nan, -1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
-NEEDS = ("imported",)
+NEEDS = ("published",)
+DEFAULT = "imported"
 
 QUANTITIES = (
     Quantity(
@@ -43,8 +44,8 @@ class Options(Settings):
 
 
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`of` the audited models of a case; none where there are logits."""
-    return [] if case.published is None else of(case.published, options.fpr)
+    """`of` the audited models of a case."""
+    return of(case.published, options.fpr)
 
 
 def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
@@ -146,8 +147,8 @@ DECIDES = {
 
 
 def contributions(case: ExternalCase, options: Options) -> dict[str, Contribution]:
-    """Those of `parts`; none where there are logits."""
-    return {} if case.published is None else parts(case.published)
+    """Those of `parts`."""
+    return parts(case.published)
 
 
 def parts(published: Published) -> dict[str, Contribution]:

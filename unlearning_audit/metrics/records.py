@@ -8,7 +8,7 @@ from pydantic import Field
 
 from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.arrays import Membership, NoAnswerError
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _contents, row
 from unlearning_audit.plugins.declarations import Quantity
@@ -18,7 +18,7 @@ from unlearning_audit.stats import records as record_stats
 
 #: p-values of records are exact where forgotten and held-out ones are a fair draw; nothing is compared with retraining.
 NEEDS = ("fair_draw",)
-DEFAULT = "fair_draw"
+DEFAULT = ("fair_draw", "imported")
 ALONE = True
 
 #: So many numbers of samples stand in a note.
@@ -67,7 +67,8 @@ def records(case: Case, options: Options) -> list[dict]:
     Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack
     that tells sides apart best in the other pairs, or in the other split of the only pair, in the direction that it has
     there; then Benjamini and Hochberg's list of each split. Persons have Simes' p-value of their records. A model that
-    was broken on all samples lists none.
+    was broken on all samples lists none. Where held-out samples are no fair draw, or there are none, each record is
+    held against what retrained models say of it; none is listed without such.
     """
     lines, unseen = _lists(case, options)
     return _contents.shown(lines, case.data, options.examples, unseen, _contents.surprise(case))
@@ -75,8 +76,24 @@ def records(case: Case, options: Options) -> list[dict]:
 
 def _lists(case: Case, options: Options) -> tuple[list[dict], Unseen]:
     member = case.membership[case.target]
+    if not (case.fair and member.heldout.any(axis=1).all()):
+        return by_retraining(case, options.rate), {}
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     return against_heldout(case, member, usable(case, phi, member), options.rate)
+
+
+def by_retraining(case: Case, rate: float) -> list[dict]:
+    """`against_retrained` on the target models of a case; none without retrained ones of the same samples."""
+    retraining = case.retraining()
+    if retraining is None:
+        return []
+    try:
+        retrained = retraining.phi()
+    except NoAnswerError:  # that retraining failed is said of retraining
+        return []
+    member, training = case.membership[case.target], retraining.membership.retain
+    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    return against_retrained(case, member, phi, retrained=retrained, training=training, rate=rate)
 
 
 def usable(case: Case, phi: np.ndarray, member: Membership) -> Scores:

@@ -7,10 +7,10 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from unlearning_audit.adversary import logistic
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _reference, row
+from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
 from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
@@ -18,7 +18,7 @@ from unlearning_audit.stats import rates, separation
 from unlearning_audit.stats.readings import Question, readings, tprs
 
 NEEDS = ("target_samples",)
-DEFAULT = "target_samples"
+DEFAULT = ("target_samples", "imported")
 
 QUANTITIES = (
     Quantity(
@@ -81,11 +81,12 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     3), with the role retain and the target vulnerable. Numbers on one kind of samples have the target vulnerable or
     protected. Raises ValueError for a case without shadow models.
     """
-    if case.target.all():
-        raise ValueError("metric ruli needs shadow models, there are none; draw them by protocol ruli")
-    columns = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
-    both = population(case, columns)
-    targets, shadows = both.models(case.target), both.models(~case.target)
+    return or_reason(case, lambda: _rows(case, options), "privacy_auc", "ruli")
+
+
+def _rows(case: Case, options: Options) -> list[Row]:
+    columns = _columns(case)
+    targets, shadows = populations(case, columns)
     kinds = {"": np.ones(int(columns.sum()), bool)}
     if case.selection is not None:
         kinds |= {kind: getattr(case.selection, kind)[columns] for kind in ("vulnerable", "protected")}
@@ -100,19 +101,22 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
 #: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
 DECIDES = {
-    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0)
+    name: Standard(0.5, 1, "auc", units="target models", lowest=0.0, highest=1.0, draw=True)
     for name in ("privacy_auc", "efficacy_auc")
 }
 
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
-    if case.target.all():
+    if case.target.all() and not case.partial:
         return {}
-    columns = np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
-    both = population(case, columns)
-    targets, shadows = both.models(case.target), both.models(~case.target)
-    return aucs(targets, shadows, options, np.flatnonzero(columns))
+    columns = _columns(case)
+    return or_nothing(case, lambda: aucs(*populations(case, columns), options, np.flatnonzero(columns)))
+
+
+def _columns(case: Case) -> np.ndarray:
+    """The samples that are audited, bool [samples]."""
+    return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
@@ -137,11 +141,16 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     return parts
 
 
-def population(case: Case, columns: np.ndarray) -> Population:
-    """phi of all models of a case on the samples ``columns`` bool [samples], for the observed labels."""
-    answers = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
-    y, member = case.data.y[columns], case.membership
-    phi = {name: None if files is None else case.answers(files).phi(y, rows=columns) for name, files in answers.items()}
+def populations(case: Case, columns: np.ndarray) -> tuple[Population, Population]:
+    """The targets and the shadow models of a case on the samples ``columns`` bool [samples]."""
+    targets, shadows = case.sides()
+    return population(targets, columns), population(shadows, columns)
+
+
+def population(side: dict[str, Group | None], columns: np.ndarray) -> Population:
+    """φ before and after unlearning and, where there are such models, of retrained ones, on ``columns``."""
+    member = side["unlearned"].membership
+    phi = {name: None if models is None else models.phi(columns) for name, models in side.items()}
     masks = {name: getattr(member, name)[:, columns] for name in ("train", "forget", "heldout")}
     return Population(**phi, **masks)
 

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.adversary.case import Case
+from unlearning_audit.adversary.case import Case, Group
 from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import _pairs, row, ruli
 from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
@@ -43,7 +43,9 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     columns = np.unique(np.concatenate([group.forget for group in groups]))
     mask = np.zeros(len(case.data.y), bool)
     mask[columns] = True
-    population = ruli.population(case, mask).models(case.target)
+    files = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
+    models = {name: None if paths is None else Group(case, paths, case.target) for name, paths in files.items()}
+    population = ruli.population(models, mask)
     number = np.cumsum(case.target) - 1  # of a target model among the targets
     tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], options)
     block = case.membership.block[case.target]

@@ -10,7 +10,7 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _crossfit, _direction, _game, _update, row
+from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import crossed, separation, tail
@@ -84,7 +84,7 @@ def quality(
 PAIRED = ("swap", "random_splits")
 
 NEEDS = ("game",)
-DEFAULT = "game"
+DEFAULT = ("game", "imported")
 
 QUANTITIES = (
     Quantity(
@@ -142,28 +142,33 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """``fpr`` at which TPR is read."""
+
+    fpr: tuple[float, ...] = FPRS
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`read` on what the target models of a case were asked to forget, and what attacks with both models tell."""
+    """`read` on what the target models of a case were asked to forget, and what attacks with both models tell; of
+    those that could not be asked, the reason."""
     target = case.membership[case.target]
-    return read(case, target, rng) + _update.rows(case, target)
+    missing = [nothing("advantage", why, attack=name) for name, why in case.missing.items()]
+    return read(case, target, rng, options.fpr) + missing + _update.rows(case, target)
 
 
-def read(case: Case, target: Membership, rng: np.random.Generator) -> list[Row]:
+def read(case: Case, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
     """`evaluate` on the forget and held-out samples of ``target``; Q over the paper's adversaries, over the adaptive
     ones and over all but the control.
 
     A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
-    the others would be another number under the same name.
+    the others would be another number under the same name. Nor has one of models that are no swapped pairs.
     """
-    sets, lost = adversaries(case)
-    return (
-        lost
-        if not case.scores
-        else lost
-        + evaluate(
+    unpaired = case.unpaired or ("no attack could be asked" if case.partial and not case.scores else "")
+    sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(case)
+    if not case.scores:
+        return lost
+
+    def table() -> list[Row]:
+        return evaluate(
             scores=case.scores,
             forget=target.forget,
             heldout=target.heldout,
@@ -172,9 +177,11 @@ def read(case: Case, target: Membership, rng: np.random.Generator) -> list[Row]:
             weight=target.weight,
             sets={name: members for name, members in sets.items() if members},
             rng=rng,
+            fprs=fprs,
             draws=case.draws,
         )
-    )
+
+    return lost + [line for line in or_reason(case, table, "advantage") if line.pair is None or not unpaired]
 
 
 def adversaries(case: Case) -> tuple[dict[str, list[Key]], list[Row]]:
@@ -206,17 +213,18 @@ DECIDES = {
 
 def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
-    looks familiar, below 0 where it looks less familiar than what was never seen."""
+    looks familiar, below 0 where it looks less familiar than what was never seen. Of canaries, coins decide instead."""
     target = case.membership[case.target]
+    both = _update.contributions(case, target)
+    if target.pair is not None or not _game.sided(target):
+        return both
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return advantages(case.scores, phi, target) | _update.contributions(case, target)
+    return advantages(case.scores, phi, target) | both
 
 
 def advantages(scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership):
     """`contributions` from ``scores`` as `evaluate` takes them, ``phi`` float64 [models, samples] and memberships."""
-    rules = _game.game(
-        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
-    )
+    rules = _game.of_models(target)
     sides, parts, tails = target.forget | target.heldout, {}, {}
     for key, (score, decision) in scores.items():
         if key[0] != "random":

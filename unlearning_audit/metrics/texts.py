@@ -29,7 +29,8 @@ UNBOUNDED = (LOSS, LEAST, RATIO)
 OF_RETAIN = ("probability", "rouge_recall", "truth_ratio_utility")
 OF_TEST = ("choice_probability", *OF_RETAIN[1:])
 
-NEEDS = ("imported",)
+NEEDS = ("published",)
+DEFAULT = "imported"
 
 QUANTITIES = (*OF_PERPLEXITY, *OF_PRIVLEAK, *OF_TRUTH_RATIO, *OF_UTILITY)
 
@@ -39,9 +40,7 @@ class Options(Settings):
 
 
 def rows(case: ExternalCase, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`of` the audited models of a case; none where there are logits."""
-    if case.published is None:
-        return []
+    """`of` the audited models of a case."""
     return of(case.published, case.others["retrain"].published if "retrain" in case.others else None, case.data)
 
 

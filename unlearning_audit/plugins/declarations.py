@@ -26,7 +26,8 @@ OFFERS = {
     "confused_labels": "the labels of what is forgotten were confused",
     "selection": "every sample was seen by half of the models, and none is forgotten",
     "requests": "what is forgotten comes as several requests",
-    "imported": "logits of models that were made elsewhere",
+    "imported": "what a folder holds of models that were made elsewhere, and whatever metrics find in it",
+    "published": "scores and readings of each sample, in the place of logits",
 }
 
 
@@ -36,7 +37,8 @@ class Protocol:
 
     ``offers``: what metrics may ask for, names of `OFFERS`. A metric says in ``NEEDS`` what it asks for, and in
     ``DEFAULT`` by which offer it is computed without being named; the others are computed where a scenario names them,
-    and compare with retrained models, unless their file says ``ALONE = True``. ``attacked``: attacks
+    and compare with retrained models, unless their file says ``ALONE = True``. One that names the offer "imported" in
+    ``DEFAULT`` says in a row without number what a folder lacks of what it needs. ``attacked``: attacks
     score the models first. ``own_rows``: attacks may be named although there are no shadow models; each learns from
     rows of the audited model itself. ``counts``: options that count blocks and change none of them, so that more blocks
     rename nothing. ``references``: methods

@@ -203,7 +203,9 @@ def offers(entry: Any, offer: str) -> bool:
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
-    """What a metric needs of a protocol that ``offers`` do not hold."""
+    """What a metric needs of a protocol that ``offers`` do not hold; nothing where one of them brings it along."""
+    if set(offers).intersection(declared("metrics", name, file, "DEFAULT")):
+        return ()
     return tuple(need for need in declared("metrics", name, file) if need in OFFERS and need not in offers)
 
 

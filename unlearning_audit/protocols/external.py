@@ -29,7 +29,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
 
 PROTOCOL = Protocol(
-    offers=("imported",),
+    offers=("forgotten", "imported"),
     attacked=True,
     figures=("quality",),
 )

@@ -208,16 +208,14 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
     record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
     offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))
     brought = registry.defaults(offers)
-    read = [metric for name in brought for metric in registry.declared("metrics", name, None, "READS")]
     for key, options in fields.metrics.items():
-        _offered(key, options or {}, fields.protocol["name"], offers, (*brought, *read))
-    computed = dict.fromkeys([*brought, *read, *fields.metrics])
+        _offered(key, options or {}, fields.protocol["name"], offers)
+    computed = dict.fromkeys([*brought, *fields.metrics])
     return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
 
 
-def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str, ...], usual: Sequence[str]) -> None:
-    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``, which
-    computes the ``usual`` ones without being told."""
+def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str, ...]) -> None:
+    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``."""
     name, file = options.get("name", key), options.get("file")
     if file is not None:
         if "name" in options:
@@ -228,11 +226,8 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
         at = ("metrics", key) if name == key else ("metrics", key, "name")
         raise StudyError(at, messages.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
     missing = registry.lacking(offers, name, file)
-    if missing and name not in usual:
+    if missing:
         raise StudyError(("metrics", key), f"needs {', '.join(missing)}, which the protocol {protocol} does not offer")
-    if "imported" in offers and file is None and key not in usual:
-        rule = f"{protocol} computes the library's metrics once, under their own names ({', '.join(usual)})"
-        raise StudyError(("metrics", key), f"must be a file of your own: {rule}")
 
 
 def _uses(data: dict[str, Any]) -> dict[str, Any]:

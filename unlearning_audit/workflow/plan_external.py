@@ -63,12 +63,9 @@ class External(Judged):
             {"populations": list(asked.values())}, roles, ("scores.parquet",),
             tuple(attacks.values()), ("attacks",) * len(attacks), place=self._own_files("attacks"),
         )] if attacks else []  # fmt: skip
-        (metric,) = registry.defaults(self.record.offers)
-        names = registry.declared("metrics", metric, None, "READS")
         metrics = self._measured(
-            label, {key: plugin for key, plugin in scenario.metrics.items() if key == metric or plugin.file},
-            {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
-            options={name: scenario.metrics[name].options for name in names}, populations=list(nodes), design=design,
+            label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
+            populations=list(nodes), design=design,
         )  # fmt: skip
         originals = [nodes["original"]] if "original" in nodes else []
         self._case(method, metrics, scores, [nodes["target"]], originals, [nodes["target"]], nodes["target"])

@@ -1,0 +1,61 @@
+"""The confidence alone: how φ tells forgotten from held-out samples, which needs no shadow models."""
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import OF_SAMPLES, Contribution, Standard, single
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _game, nothing, row, swap
+from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import crossed, separation
+
+NEEDS = ("game",)
+DEFAULT = "imported"
+ALONE = True
+
+
+class Options(Settings):  # written out, because options are read without running the rest of a file
+    """``fpr`` at which TPR is read."""
+
+    fpr: tuple[float, ...] = (0.01, 0.001)
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """AUC of φ, 1 minus it, and TPR, means over splits of the target models."""
+    member = case.membership[case.target]
+    if not member.heldout.any(axis=1).all():
+        return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
+    rules = _game.of_models(member)
+    n, phi = len(rules.columns), _phi(case, rules)
+    part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
+    reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules), unit=rules.block)
+    (auc,) = crossed.estimates(reading, n=n)
+    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
+    table = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
+    for fpr in options.fpr:
+        table.append(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)))
+    return table
+
+
+#: Which of the drawn samples are forgotten is a fair draw that retrained models know nothing of.
+DECIDES = {"auc": Standard(0.5, 1, "auc", chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The AUC of each target model, where no attack was asked and no coin was tossed: these tell more."""
+    member = case.membership[case.target]
+    attacks = [name for name, _ in case.scores if name != "random"]
+    if attacks or member.pair is not None or not _game.sided(member):
+        return {}
+    rules = _game.of_models(member)
+    part = separation.auc(score=_phi(case, rules), positive=rules.forget, negative=rules.heldout)
+    places = {"unit": member.block, "split": member.split, "index": rules.columns}
+    return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
+
+
+def _phi(case: Case, rules: _game.Game) -> np.ndarray:
+    """φ of the target models on the samples of the game, float64 [models, columns]."""
+    labels = case.labels_of(case.target)[..., rules.columns]
+    return case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)
