@@ -11,6 +11,8 @@ from py_compile import PycInvalidationMode
 
 import yaml
 
+import warm
+
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOW = ("Snakefile", "config.yaml", "rules", "scripts", "unlearning_audit", "profiles", "resources", "envs")
 
@@ -77,10 +79,8 @@ class Workplace:
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run Snakemake to its end; ``stdout`` holds all it says. Fails the test if it fails and ``check``."""
-        done = subprocess.run(
-            self.command(*arguments), env=self.environment, cwd=self.folder, check=False, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        _, _, _, *words = self.command(*arguments)
+        done = warm.run(words, self.environment, self.folder)
         assert done.returncode == 0 or not check, done.stdout
         return done
 

@@ -16,8 +16,9 @@ from workplace import Workplace
 GPUS = 2
 #: Seconds between looks at the queue; jobs here take less, and the files of this machine are seen at once.
 IMPATIENT = ("--slurm-init-seconds-before-status-checks", "10", "--latency-wait", "5")
-#: Seconds until something that a healthy cluster does at once counts as never.
-PATIENCE = 180
+#: Seconds until something that a healthy cluster does at once counts as never. Where twenty processes share a core,
+#: half a minute of its time takes ten.
+PATIENCE = 900
 
 CONFIGURATION = """\
 ClusterName=test
@@ -48,6 +49,9 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 SlurmdParameters=config_overrides
 ReturnToService=1
 KillWait=1
+# By default a node that is silent for five minutes is down, and its jobs are given up; a busy machine is no such node.
+SlurmdTimeout=3600
+MessageTimeout=90
 MinJobAge=3600
 GresTypes=gpu
 NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=64000 Gres=gpu:{gpus} State=UNKNOWN

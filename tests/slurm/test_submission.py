@@ -49,6 +49,10 @@ ASKED = {
 }
 
 
+#: Seconds after which a run counts as hanging, on the busiest machine.
+LONGEST = 3600
+
+
 @contextmanager
 def submitted(place: Workplace, cluster: Cluster):
     """Snakemake, started as a user of the cluster starts it; what it says goes to a file."""
@@ -57,7 +61,7 @@ def submitted(place: Workplace, cluster: Cluster):
         run = cluster.submit(place, stdout=file, stderr=file)
     try:
         yield run
-        assert run.wait(1800) == 0, said.read_text()
+        assert run.wait(LONGEST) == 0, said.read_text()
     finally:
         run.kill()
         run.wait()
@@ -97,9 +101,12 @@ def local(tree, tmp_path_factory) -> Workplace:
 
 
 def at_work(place: Workplace, cluster: Cluster, run: subprocess.Popen) -> dict[str, str]:
-    """The newest job, once the method is at work, which ends when the file ``hold`` is removed."""
+    """The newest job, once the method is at work, which ends when the file ``hold`` is removed.
+
+    Until then Snakemake plans twice, starts three interpreters and imports torch: as long as it takes, while it lives.
+    """
     begun = place.folder / "begun"
-    cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work")
+    cluster.until(lambda: begun.exists() or run.poll() is not None, "the method is at work", LONGEST)
     running = [job for job in cluster.jobs() if job["JobState"] == "RUNNING"]
     assert running, cluster.jobs()[-1]
     return running[-1]
@@ -122,7 +129,7 @@ def test_a_submitted_study_outlives_the_controller_ends_as_a_local_one_and_asks_
         slurm.until(lambda: "DOWN" in slurm.call("scontrol", "ping", check=False), "the controller is gone")
         slurm.start_controller()
         hold.unlink()
-        run.wait(1800)
+        run.wait(LONGEST)
     assert place.contents() == local.contents()
     jobs = slurm.jobs()[first:]
     assert {job["JobState"] for job in jobs} == {"COMPLETED"}

@@ -112,6 +112,23 @@ def test_a_new_head_comes_from_the_model_s_own_seed():
     assert not torch.equal(other.parameters["4.weight"], after.parameters["4.weight"])
 
 
+def test_models_that_will_be_loaded_are_drawn_once(tmp_path):
+    drawn = []
+
+    def build():
+        drawn.append(1)
+        return mlp()
+
+    bank, once = fresh(build, alike=True), len(drawn)
+    first = fresh(build)
+    assert len(drawn) - once == once + len(SEEDS) - 1
+    assert same(bank, first, 0, 0)
+    assert all(torch.equal(value, value[:1].expand_as(value)) for value in bank.parameters.values())
+    first.write(tmp_path / "models.safetensors")
+    bank.load(tmp_path / "models.safetensors")
+    assert same(bank, first)
+
+
 def test_reset_starts_over_with_new_seeds_and_no_record():
     bank = trained(conv, SEEDS[:3])
     bank.reset("p")

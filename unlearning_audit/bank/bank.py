@@ -50,11 +50,14 @@ class Bank(Models):
         backend: str = "auto",
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
+        alike: bool = False,
     ) -> "Bank":
-        """Freshly initialised models, each from its own seed."""
+        """Freshly initialised models, each from its own seed; ``alike``, all from the first one's, which saves time
+        where their weights are about to be loaded."""
         parameters, buffers = {}, {}
         for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
-            fresh = initialised(build, seed, dtype)
+            if not number or not alike:
+                fresh = initialised(build, seed, dtype)
             named = {name: value.detach() for name, value in fresh.named_parameters()}
             for name, value in (named | fresh.state_dict()).items():
                 stacked = parameters if name in named else buffers

@@ -46,7 +46,7 @@ def opened(
     numbers = np.arange(len(membership.seed)) if chosen is None else chosen
     for part in portions(data, membership, len(numbers), settings, place, base):
         member = membership[numbers[part]]
-        bank = open_bank(data, member, settings, place, base)
+        bank = open_bank(data, member, settings, place, base, alike=models is not None)
         if models is not None:
             whole = np.array_equal(numbers[part], np.arange(len(membership.seed)))
             bank.load(models, finite, None if whole else numbers[part])
@@ -75,8 +75,11 @@ def targets(membership: Membership) -> np.ndarray:
     return np.flatnonzero(~membership.shadow)
 
 
-def open_bank(data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = ()) -> Bank:
+def open_bank(
+    data: Data, membership: Membership, settings: dict, place: dict, base: Sequence[str] = (), alike: bool = False
+) -> Bank:
     """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
+    ``alike``: whose weights are about to be loaded, as in `Bank.create`.
 
     Raises FailedError for an architecture that cannot be used, and ValueError as `check_tokens`.
     """
@@ -91,6 +94,7 @@ def open_bank(data: Data, membership: Membership, settings: dict, place: dict, b
                 membership.seed,
                 recipe=Recipe(**settings["recipe"]),
                 device=at,
+                alike=alike,
             )
         if not in_library(file):
             check_model(bank, data.classes, file)
