@@ -43,8 +43,12 @@ def campaign(method, seconds=1.0):
 
 def test_a_distance_is_read_in_margins_of_its_side():
     read = tuning.distances(AUDITED, {**MARGINS, "auc": 0.1})
-    assert read["salun"] == pytest.approx({"distance": 2.0, "low": 1.0, "high": 3.0, "worth": 0.4})
-    assert read["salun_published"] == pytest.approx({"distance": 6.0, "low": 4.0, "high": 8.0, "worth": 0.0})
+    assert read["salun"] == pytest.approx(
+        {"distance": 2.0, "low": 1.0, "high": 3.0, "worth": 0.4, "worth_low": 0.0, "worth_high": 0.8}
+    )
+    assert read["salun_published"] == pytest.approx(
+        {"distance": 6.0, "low": 4.0, "high": 8.0, "worth": 0.0, "worth_low": 0.0, "worth_high": 0.0}
+    )
     assert tuning.distances(AUDITED, {"auc": 0.1})["salun"]["distance"] == pytest.approx(0.2)
 
 
@@ -60,6 +64,17 @@ def test_who_is_dominated_with_confidence():
     assert (rows["salun"]["dominated_by"], rows["fisher"]["dominated_by"]) == ("fisher", "")
     slow = {row["method"]: row for row in tuning.lines([campaign("salun"), campaign("fisher", seconds=9.0)])}
     assert slow["salun"]["dominated_by"] == ""
+
+
+@pytest.mark.parametrize(("low", "high", "by"), [(0.0, 0.02, "fisher"), (0.0, 0.08, ""), (0.08, 0.1, "")])
+def test_nobody_is_dominated_by_what_may_lose_a_margin_more(low, high, by):
+    """Zou & Donner 2008; the method before loses .4 margins of accuracy, with limits 0 and .8."""
+    audited = [*AUDITED, distance("fisher", (low + high) / 2, low, high, "accuracy", 0.0)]
+    campaigns = [{**campaign(name), "distances": tuning.distances(audited, MARGINS)} for name in ("salun", "fisher")]
+    salun, fisher = tuning.lines(campaigns)
+    assert salun["dominated_by"] == by
+    more = fisher["worth"] - salun["worth"]
+    assert (more + math.hypot(fisher["worth_high"] - fisher["worth"], 0.4) < 1) == bool(by)
 
 
 def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):

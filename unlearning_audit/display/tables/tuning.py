@@ -25,12 +25,14 @@ def distances(rows: list[dict], margins: dict[str, float]) -> dict[str, dict]:
     what doing nothing leaves; ``margins``: metric → the study's own."""
     methods: dict[str, dict] = {}
     for row in rows:
-        side = methods.setdefault(row["method"], {"worth": 0.0})
+        side = methods.setdefault(row["method"], {"worth": 0.0, "worth_low": 0.0, "worth_high": 0.0})
         cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
         size = margins.get(row["metric"], cut)
         value, low, high = (row[name] / size for name in ("distance", "ci_low", "ci_high"))
         if not row["deciding"]:
-            side["worth"] = max(side["worth"], value)
+            side["worth_high"] = max(side["worth_high"], high)
+            if value > side["worth"]:
+                side.update({"worth": value, "worth_low": low})
         elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
             near, far = (low, high) if value > 0 else (-high, -low)
             side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
@@ -55,6 +57,7 @@ def lines(campaigns: list[dict]) -> list[dict]:
             "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
             "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
             "tuned_high": tuned.get("high", math.nan), "worth": tuned.get("worth", math.nan),
+            "worth_low": tuned.get("worth_low", math.nan), "worth_high": tuned.get("worth_high", math.nan),
             "published_worth": published.get("worth", math.nan),
             "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
             "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
@@ -82,12 +85,15 @@ def read(path: str | Path) -> list[dict]:
 
 
 def dominates(other: dict, row: dict) -> bool:
-    """Whether another method of the scenario is nearer to retraining with confidence, loses no more worth and takes no
-    longer."""
+    """Whether another method of the scenario is nearer to retraining with confidence, takes no longer, and is with
+    confidence not inferior in worth: what it loses more has an upper limit of a margin, below which losses are equal.
+    Limits of both methods are combined as if they were independent (Zou & Donner 2008)."""
+    more = other["worth"] - row["worth"]
+    limit = more + math.hypot(other["worth_high"] - other["worth"], row["worth"] - row["worth_low"])
     return (
         (other["scenario"], other["setting"]) == (row["scenario"], row["setting"])
         and other["tuned_high"] < row["tuned_low"]
-        and other["worth"] <= max(row["worth"], 0.0)
+        and limit < 1
         and other["method_seconds"] <= row["method_seconds"]
     )
 
