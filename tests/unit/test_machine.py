@@ -1,6 +1,7 @@
 """GPUs are counted without torch, and every process has one to itself while there are enough, dead ones aside."""
 
 import collections
+import json
 import os
 import signal
 import subprocess
@@ -156,29 +157,40 @@ def test_a_job_that_is_sent_to_the_cpu_claims_nothing(machine, tmp_path):
 
 
 BUILD_FOR_PROCESSORS = """
-import torch
-from unlearning_audit.bank import card
 torch.version.cuda = torch.version.hip = None
-print(card.use())
 """
 OLD_CARD = """
-import torch
-from unlearning_audit.bank import card
 torch.version.cuda = "13.0"
 torch.cuda.init = lambda: None
 torch.cuda.get_device_capability = lambda: (7, 0)
 torch.cuda.get_device_name = lambda: "Tesla V100"
 torch.cuda.get_arch_list = lambda: ["sm_75", "sm_80", "sm_90", "compute_90"]
-print(card.use())
 """
 NO_DRIVER = """
-import torch
-from unlearning_audit.bank import card
 torch.version.cuda = "13.0"
 def init():
     raise RuntimeError("The NVIDIA driver on your system is too old (found version 12040).\\nPlease update it.")
 torch.cuda.init = init
-print(card.use())
+"""
+#: Imports torch once; then each pair (changes of torch, variables) in a fork: what is printed, and the traceback.
+FORKS = """
+import io, json, os, sys, traceback
+from contextlib import redirect_stdout
+import torch
+from unlearning_audit.bank import card
+for code, variables in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        os.environ.update(variables)
+        printed, complaint = io.StringIO(), ""
+        try:
+            with redirect_stdout(printed):
+                exec(code)
+                print(card.use())
+        except Exception:
+            complaint = traceback.format_exc()
+        print(json.dumps([printed.getvalue(), complaint]), flush=True)
+        os._exit(0)
+    os.wait()
 """
 
 
@@ -192,17 +204,33 @@ print(card.use())
         ),
         (NO_DRIVER, "The NVIDIA driver on your system is too old (found version 12040) (this build is for CUDA 13.0)"),
     ],
+    ids=["without CUDA", "old card", "old driver"],
 )
-def test_a_card_that_torch_cannot_use_ends_the_job_in_a_sentence(machine, code, reason):
+def test_a_card_that_torch_cannot_use_ends_the_job_in_a_sentence(refusals, code, reason):
     """Nothing is computed on the processor unless somebody asks for it."""
-    devices(1)
-    for variables in ({"CUDA_VISIBLE_DEVICES": "0"}, {"UNLEARNING_DEVICE": "cuda"}):
-        printed, complaint = machine(code, **variables).communicate()
+    *refused, (printed, complaint) = refusals[code]
+    assert (printed, complaint) == ("cpu\n", "")
+    for printed, complaint in refused:
         assert printed == ""
         assert f"cannot use it: {reason}" in complaint.splitlines()[-1]
         assert complaint.endswith("mend that, or set UNLEARNING_DEVICE=cpu to compute on the processor\n")
-    printed, _ = machine(code, CUDA_VISIBLE_DEVICES="0", UNLEARNING_DEVICE="cpu").communicate()
-    assert printed == "cpu\n"
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory):
+    """Changes of torch → (what was printed, the traceback) with a card, with one that was asked for, and without."""
+    folder = tmp_path_factory.mktemp("refusals")
+    chosen = ({"CUDA_VISIBLE_DEVICES": "0"}, {"UNLEARNING_DEVICE": "cuda"},
+              {"CUDA_VISIBLE_DEVICES": "0", "UNLEARNING_DEVICE": "cpu"})  # fmt: skip
+    codes = (BUILD_FOR_PROCESSORS, OLD_CARD, NO_DRIVER)
+    environment = {k: v for k, v in os.environ.items() if k not in ("CUDA_VISIBLE_DEVICES", "UNLEARNING_DEVICE")}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, json.dumps([(code, variables) for code in codes for variables in chosen])],
+        env={**environment, "PYTHONPATH": str(source.SCRIPTS), "TMPDIR": str(folder)}, cwd=folder, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return {code: said[3 * number : 3 * number + 3] for number, code in enumerate(codes)}
 
 
 @pytest.mark.parametrize(("device", "count"), [("cuda:1", 1), ("cuda", 2), ("cpu", 0), ("", 2)])

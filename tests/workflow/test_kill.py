@@ -9,8 +9,8 @@ import time
 
 from workplace import Workplace
 
-#: Folders of results/ in the order in which a run fills them; a run is killed in each, and twice soon after its start.
-STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny", "")
+#: Folders of results/ in the order in which a run fills them; a run is killed in each, and once soon after its start.
+STAGES = ("", "data", "splits", "train", "unlearn", "attack", "metrics", "comparisons", "tiny")
 
 
 def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
