@@ -14,8 +14,8 @@ rule attack:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=memory("attack"),
+        runtime=minutes("attack"),
     params:
         settings=settings("attack"),
         place=place("attack"),

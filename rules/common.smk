@@ -3,6 +3,7 @@ from functools import cache
 from pathlib import Path
 
 from snakemake.common import overwrite_function_params
+from unlearning_audit.workflow.forecast import rates
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
 if GPU and "gpu" not in workflow.global_resources:
@@ -34,10 +35,18 @@ def place(stage):
     return signed(lambda wildcards, input: PLAN.node(stage, wildcards.node).place)
 
 
-@signed
-def memory(wildcards, attempt):
-    """MB of main memory of a job with models, and as much again with every retry."""
-    return PLAN.study.memory * attempt
+def memory(stage):
+    """MB of main memory of a stage's jobs by the forecast's rates, and as much again with every retry."""
+    return signed(
+        lambda wildcards, attempt: rates.reserved(stage, PLAN.study.memory, attempt)[0]
+    )
+
+
+def minutes(stage):
+    """Minutes of a stage's jobs by the forecast's rates, and as much again with every retry."""
+    return signed(
+        lambda wildcards, attempt: rates.reserved(stage, PLAN.study.memory, attempt)[1]
+    )
 
 
 def weights(path):
@@ -149,13 +158,14 @@ def asked():
 
 def to_forecast():
     """All nodes and comparisons, and how many jobs run at once, on how many GPUs."""
-    from unlearning_audit.workflow import compared, forecast
+    from unlearning_audit.workflow import compared
+    from unlearning_audit.workflow.forecast import arithmetic
 
     local = workflow.local_exec
     return {
         "study": STUDY,
         "memory": PLAN.study.memory,
-        "nodes": forecast.nodes(PLAN),
+        "nodes": arithmetic.nodes(PLAN),
         "comparisons": compared.comparisons(PLAN),
         "slots": workflow.cores if local else workflow.resource_settings.nodes,
         "gpus": workflow.global_resources.get("gpu", 0) if GPU and local else 0,

@@ -17,8 +17,8 @@ rule comparisons:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=memory("comparisons"),
+        runtime=minutes("comparisons"),
     params:
         settings=settings("comparisons"),
     script:

@@ -12,8 +12,8 @@ rule data:
     conda:
         "../envs/train.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=memory("data"),
+        runtime=minutes("data"),
     params:
         settings=settings("data"),
         place=place("data"),

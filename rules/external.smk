@@ -14,8 +14,8 @@ rule external:
     conda:
         "../envs/train.yaml"
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=memory("external"),
+        runtime=minutes("external"),
     params:
         settings=settings("external"),
         place=place("external"),

@@ -17,8 +17,8 @@ rule generate:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=60,
+        mem_mb=memory("generate"),
+        runtime=minutes("generate"),
     params:
         settings=settings("generate"),
         place=place("generate"),

@@ -16,8 +16,8 @@ rule metrics:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=memory("metrics"),
+        runtime=minutes("metrics"),
     params:
         settings=settings("metrics"),
         place=place("metrics"),

@@ -17,8 +17,8 @@ rule pretrain:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=240,
+        mem_mb=memory("pretrain"),
+        runtime=minutes("pretrain"),
     params:
         settings=settings("pretrain"),
         place=place("pretrain"),

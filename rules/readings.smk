@@ -18,8 +18,8 @@ rule readings:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=60,
+        mem_mb=memory("readings"),
+        runtime=minutes("readings"),
     params:
         settings=settings("readings"),
         place=place("readings"),

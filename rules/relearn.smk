@@ -17,8 +17,8 @@ rule relearn:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=60,
+        mem_mb=memory("relearn"),
+        runtime=minutes("relearn"),
     params:
         settings=settings("relearn"),
         place=place("relearn"),

@@ -14,8 +14,8 @@ rule selection:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=8000,
-        runtime=60,
+        mem_mb=memory("selection"),
+        runtime=minutes("selection"),
     params:
         settings=settings("selection"),
     script:

@@ -15,8 +15,8 @@ rule splits:
     conda:
         "../envs/score.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=memory("splits"),
+        runtime=minutes("splits"),
     params:
         settings=settings("splits"),
         place=place("splits"),

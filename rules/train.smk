@@ -19,8 +19,8 @@ rule train:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=240,
+        mem_mb=memory("train"),
+        runtime=minutes("train"),
     params:
         settings=settings("train"),
         place=place("train"),

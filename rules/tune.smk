@@ -15,8 +15,8 @@ rule tune:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=240,
+        mem_mb=memory("tune"),
+        runtime=minutes("tune"),
     params:
         settings=settings("tune"),
         place=place("tune"),

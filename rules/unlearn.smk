@@ -19,8 +19,8 @@ rule unlearn:
     threads: 1
     resources:
         gpu=GPU,
-        mem_mb=memory,
-        runtime=240,
+        mem_mb=memory("unlearn"),
+        runtime=minutes("unlearn"),
     params:
         settings=settings("unlearn"),
         place=place("unlearn"),

@@ -73,6 +73,9 @@ def attack(
     if populations:
         names, paths, _ = external_case.usable(settings["populations"], list(populations))
         case, scored = external_case.ExternalCase.of(names, paths), external_case.scored
+    if populations and case.published is not None:  # their files hold scores already
+        tables.write_scores(scores, tables.no_scores())
+        return {"attacks": 0}
     files, columns, failed, reused = place.get("files", {}), [], {}, []
     previous, terms = place.get("known", ""), place.get("terms", {})
     earlier = tables.read_scores(previous) if previous and Path(previous).exists() else {}

@@ -1,12 +1,11 @@
 """Draw one figure of the study as svg and png."""
 
-from importlib import import_module
-
 from job import script
 
 from unlearning_audit.artifacts.rows import read_union
 from unlearning_audit.display import naming, style
 from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.plugins.registry import load
 
 
 @script
@@ -15,5 +14,5 @@ def figures(metrics: str, svg: str, png: str, settings: dict) -> None:
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
-    kind = import_module(f"unlearning_audit.display.figures.{settings['figure']['kind']}")
+    kind = load("display/figures", settings["figure"]["kind"])
     style.save(kind.draw(numbers, settings), svg=svg, png=png)

@@ -15,9 +15,9 @@ from unlearning_audit.display.tables import forecast as display
 from unlearning_audit.display.tables import formats, telling
 from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow import forecast as arithmetic
 from unlearning_audit.workflow import forkserver
-from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow.forecast import arithmetic
+from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.nodes import ROOT
 
 #: Seconds between two lines that say how far the measurements have come.
@@ -35,7 +35,7 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
     order = sorted((node for node in nodes if node["node"] in missing), key=lambda node: node["after"]["data"])
     measured, printed_at = dict(rates), time.monotonic()
     for i, node in enumerate(order):
-        from unlearning_audit.workflow import probe
+        from unlearning_audit.workflow.forecast import probe
 
         if i == 0:
             say(f"Measuring {len(order)} kinds of jobs with models, in short runs of each.")
@@ -49,33 +49,33 @@ def probed(nodes: list[dict], jobs: dict[str, dict], draws: Draws, rates: dict[s
 
 
 def footprints(nodes: list[dict], facts: dict[str, dict], draws: Draws) -> dict:
-    """`budget.kind` → the bytes of such a model."""
-    from unlearning_audit.workflow import budget
+    """`memory.kind` → the bytes of such a model."""
+    from unlearning_audit.workflow.forecast import memory
     from unlearning_audit.workflow.open_bank import builder
 
     measured = {}
     for node in nodes:
-        kind = budget.kind(node, facts)
+        kind = memory.kind(node, facts)
         if kind and kind not in measured:
             data = draws.data(node["after"]["data"][0])
             build, settings = builder(data, node["settings"], node["place"])[0], node["settings"]
             tokens = data.x.dtype.kind == "i"
-            measured[kind] = budget.footprint(build, data.x.shape[1:], tokens, settings["recipe"]["precision"])
+            measured[kind] = memory.footprint(build, data.x.shape[1:], tokens, settings["recipe"]["precision"])
     return measured
 
 
 def remembered(settings: dict, nodes: list[dict], facts: dict, sizes: dict, draws: Draws) -> None:
     """Say what jobs that are not done take of memory, and whether the study asks for enough."""
-    from unlearning_audit.workflow import budget
+    from unlearning_audit.workflow.forecast import memory
 
-    rows = budget.rows(nodes, facts, sizes, footprints(nodes, facts, draws))
+    rows = memory.rows(nodes, facts, sizes, footprints(nodes, facts, draws))
     if not rows:
         return
     sheet = display.budgets(rows)
     say(f"\n{sheet.title}. {sheet.reading}\n\n{formats.plain(sheet)}")
     most = max(row["host"] for row in rows)
     if settings["gpus"] and most > settings["memory"] * 1e6:
-        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {budget.asked(most)}.")
+        say(f"The study asks for {settings['memory']:,} MB of main memory for a job; set memory: {memory.asked(most)}.")
 
 
 def took(spec: Path) -> dict:
@@ -104,7 +104,7 @@ def starting(script: str, forked: bool) -> float:
 def _machine(gpus: int) -> str:
     if not gpus:
         return processor()
-    from unlearning_audit.workflow import probe
+    from unlearning_audit.workflow.forecast import probe
 
     return probe.name()
 

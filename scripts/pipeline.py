@@ -12,7 +12,8 @@ import library  # noqa: F401 (the library is found by it)
 from unlearning_audit import ROOT
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow import forecast, plan
+from unlearning_audit.workflow import plan
+from unlearning_audit.workflow.forecast import arithmetic
 
 PICTURE = ROOT / "docs" / "pipeline.svg"
 
@@ -33,7 +34,7 @@ def captions() -> dict[str, str]:
 def edges() -> dict[str, set[str]]:
     """Stage → the stages whose files its jobs read, in the default study; those of most jobs first."""
     study = reading.read(*reading.load([str(ROOT / "config.yaml")]))
-    nodes = forecast.nodes(plan.make(study))
+    nodes = arithmetic.nodes(plan.make(study))
     jobs = Counter(node["stage"] for node in nodes)
     before: dict[str, set[str]] = {stage: set() for stage, _ in jobs.most_common()}
     for node in nodes:

@@ -10,8 +10,9 @@ from unlearning_audit.artifacts.arrays import Data
 from unlearning_audit.models import _passage
 from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
-from unlearning_audit.workflow import budget, forecast, job_sizes
 from unlearning_audit.workflow import plan as planning
+from unlearning_audit.workflow.forecast import arithmetic, memory
+from unlearning_audit.workflow.forecast.sizes import Draws
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
@@ -55,10 +56,10 @@ def footprints():
 
 
 def rows_of(study, footprints, monkeypatch):
-    """`budget.rows` of a shipped study, and the study."""
+    """`memory.rows` of a shipped study, and the study."""
     monkeypatch.setattr(_passage, "_pretrained", language_model)
     whole = reading.read(*reading.load([STUDIES / f"{study}.yaml"]))
-    nodes = forecast.nodes(planning.make(whole))
+    nodes = arithmetic.nodes(planning.make(whole))
     if study in DATA:
         shape, classes = DATA[study]
         x = np.broadcast_to(np.int32(0) if len(shape) == 2 else np.uint8(0), shape)
@@ -67,12 +68,12 @@ def rows_of(study, footprints, monkeypatch):
             np.repeat(np.uint8([0, 1]), (shape[0] - shape[0] // 10, shape[0] // 10)),
         )
         data = Data(x, y, part, y, np.arange(shape[0]), classes)
-        monkeypatch.setattr(job_sizes.Draws, "data", lambda self, name: data)
-    draws = job_sizes.Draws(nodes)
+        monkeypatch.setattr(Draws, "data", lambda self, name: data)
+    draws = Draws(nodes)
     facts = {node["node"]: draws.facts(node["node"]) for node in nodes if node["stage"] == "data"}
     sizes = {node["node"]: draws.sizes(node["node"]) for node in nodes if node["stage"] == "splits"}
     for node in nodes:
-        kind = budget.kind(node, facts)
+        kind = memory.kind(node, facts)
         if not kind or kind in footprints:
             continue
         settings, about = node["settings"], facts[node["after"]["data"][0]]
@@ -81,11 +82,11 @@ def rows_of(study, footprints, monkeypatch):
             **{**settings["options"], **({"weights": "none"} if settings["model"] == "swin_s" else {})}
         )
         shape, classes = tuple(about["shape"]), about["classes"]
-        footprints[kind] = budget.footprint(
+        footprints[kind] = memory.footprint(
             lambda m=module, o=options, s=shape, c=classes: m.build(o, s, c), shape, len(shape) == 1,
             settings["recipe"]["precision"],
         )  # fmt: skip
-    return budget.rows(nodes, facts, sizes, footprints), whole
+    return memory.rows(nodes, facts, sizes, footprints), whole
 
 
 @pytest.mark.parametrize("study", CARDS)
@@ -94,10 +95,10 @@ def test_a_shipped_study_fits_its_cards_and_the_memory_that_it_asks_for(study, f
     stages = {stage: [row for row in rows if row["stage"] == stage] for stage in ("train", "unlearn")}
     for chosen, card in zip((stages["train"], rows), CARDS[study], strict=True):
         assert all(row["fits"][card] for row in chosen), (card, chosen)
-        assert all(fit is None or fit.bytes <= size * budget.GB for row in chosen for size, fit in row["fits"].items())
-        smaller = [size for size in budget.CARDS if size < card]
+        assert all(fit is None or fit.bytes <= size * memory.GB for row in chosen for size, fit in row["fits"].items())
+        smaller = [size for size in memory.CARDS if size < card]
         assert not any(all(row["fits"][size] for row in chosen) for size in smaller)
     host = max(row["host"] for row in rows)
-    assert host <= whole.memory * 1e6 <= 64 * budget.GB
-    assert whole.memory == max(8000, budget.asked(host))
+    assert host <= whole.memory * 1e6 <= 64 * memory.GB
+    assert whole.memory == max(8000, memory.asked(host))
     assert (whole.keep == "logits") == (study in DATA)  # a hundred GB of weights and more

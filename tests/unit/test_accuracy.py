@@ -14,6 +14,12 @@ def logits_of(guess, classes=4):
     return np.eye(classes, dtype=np.float32)[guess]
 
 
+def evaluate(*, logits, compared=None, **given):
+    """`accuracy.accuracies` from logits."""
+    guess, retrained = (None if one is None else rates.predicted(one) for one in (logits, compared))
+    return accuracy.accuracies(guess=guess, compared=retrained, **given)
+
+
 def by_role(rows, metric="accuracy"):
     return {about(row).removeprefix("role="): row for row in rows if row.metric == metric}
 
@@ -31,7 +37,7 @@ def example():
 
 def test_accuracy_of_each_role_by_hand():
     given, test = example()
-    rows = by_role(accuracy.evaluate(**given, test=test))
+    rows = by_role(evaluate(**given, test=test))
     assert list(rows) == ["retain", "forget", "heldout", "test"]
     assert {name: row.value for name, row in rows.items()} == {
         "retain": 0.75,  # 2 of 2, 1 of 2
@@ -49,16 +55,16 @@ def test_labels_that_models_were_trained_with_count_but_test_labels_are_true():
     y = np.tile(given["y"], (2, 1))
     y[0, 3] = 0  # the first model was taught another label for a sample that it then forgot
     y[:, 6:] = 0
-    rows = by_role(accuracy.evaluate(**{**given, "y": y}, test=test, test_y=given["y"]))
+    rows = by_role(evaluate(**{**given, "y": y}, test=test, test_y=given["y"]))
     assert rows["forget"].value == 1.0
     assert rows["test"].value == 0.75
-    assert by_role(accuracy.evaluate(**{**given, "y": y}, test=test))["test"].value == 0.25
+    assert by_role(evaluate(**{**given, "y": y}, test=test))["test"].value == 0.25
 
 
 def test_models_count_the_same_whatever_the_size_of_their_sets():
     train = np.array([[1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0]], bool)
     nothing = np.zeros_like(train)
-    rows = accuracy.evaluate(
+    rows = evaluate(
         logits=logits_of(np.zeros((2, 6), int)), y=np.array([1, 0, 0, 0, 0, 0]), train=train, forget=nothing,
         heldout=nothing, split=np.array([0, 1]), block=np.zeros(2, int),
     )  # fmt: skip
@@ -75,12 +81,12 @@ def test_models_count_the_same_whatever_the_size_of_their_split():
 def test_roles_that_nobody_has_are_empty_with_a_reason():
     given, _ = example()
     given["heldout"] = np.zeros_like(given["heldout"])
-    rows = by_role(accuracy.evaluate(**given))
+    rows = by_role(evaluate(**given))
     assert "test" not in rows
     assert np.isnan([getattr(rows["heldout"], key) for key in ("value", "ci_low", "ci_high")]).all()
     assert (rows["heldout"].n, rows["heldout"].note) == (0, "no model has samples in this role")
     given["forget"][0] = False
-    rows = by_role(accuracy.evaluate(**given))
+    rows = by_role(evaluate(**given))
     assert rows["forget"].value == 1.0
     assert rows["forget"].note.startswith("1 of 2 models have no samples")
 
@@ -104,13 +110,13 @@ def test_a_model_that_gives_no_numbers_is_never_right():
 def test_shapes_that_do_not_fit_are_named(change, message):
     given, _ = example()
     with pytest.raises(ValueError, match=message):
-        accuracy.evaluate(**{**given, **change})
+        evaluate(**{**given, **change})
 
 
 def test_one_model_says_what_its_interval_lacks():
     given, test = example()
     one = {name: value if name == "y" else value[:1] for name, value in given.items()}
-    rows = by_role(accuracy.evaluate(**one, test=test))
+    rows = by_role(evaluate(**one, test=test))
     assert all(row.note == crossed.ONE_MODEL for row in rows.values())
 
 
@@ -139,7 +145,7 @@ def test_interval_covers_the_truth(of_sample, of_model, shared):
 def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
     given, test = example()
     guess = np.array([[0, 1, 0, 0, 0, 1, 2, 3], [0, 1, 0, 0, 1, 1, 2, 3]])
-    rows = accuracy.evaluate(**given, test=test, compared=logits_of(guess))
+    rows = evaluate(**given, test=test, compared=logits_of(guess))
     gap = by_role(rows, "accuracy_gap")
     assert {name: row.value for name, row in gap.items()} == {
         "retain": 0.25,  # 2 of 2 against 2 of 2, 2 of 2 against 1 of 2
@@ -149,20 +155,20 @@ def test_the_gap_to_retrained_models_is_theirs_minus_ours_on_the_same_samples():
     }
     for row in gap.values():
         assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1
-    same = by_role(accuracy.evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
+    same = by_role(evaluate(**given, test=test, compared=given["logits"]), "accuracy_gap")
     assert {row.value for row in same.values()} == {0.0}
-    assert not by_role(accuracy.evaluate(**given, test=test), "accuracy_gap")
+    assert not by_role(evaluate(**given, test=test), "accuracy_gap")
     with pytest.raises(ValueError, match="compared must hold predictions"):
-        accuracy.evaluate(**given, compared=logits_of(guess[:1]))
+        evaluate(**given, compared=logits_of(guess[:1]))
 
 
 def test_the_commonest_label_is_counted_among_what_each_model_keeps():
     given, _ = example()
     y = np.array([[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]])
-    share = by_role(accuracy.evaluate(**{**given, "y": y}), "majority_share")["retain"]
+    share = by_role(evaluate(**{**given, "y": y}), "majority_share")["retain"]
     assert share.value == 0.75  # all of two, one of two
     given["forget"] = given["train"]
-    assert np.isnan(by_role(accuracy.evaluate(**given), "majority_share")["retain"].value)
+    assert np.isnan(by_role(evaluate(**given), "majority_share")["retain"].value)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])

@@ -280,7 +280,7 @@ def test_what_readings_tell_together_is_what_scipy_computes(questions):
     told = [1 - roc_auc_score(side, np.concatenate([least[p][:6], least[p][10:16]])) for p in ("target", "retrain")]
     assert lines["privleak", ""] == pytest.approx(100 * (told[0] - told[1]) / told[1])
     columns = dict(zip(audited.readings.tolist(), audited.values[:, 0], strict=True))
-    terms = [columns[name][6:10] for name in texts.OF_RETAIN] + [columns[name][16:] for name in texts.OF_TEST]
+    terms = [columns[name][6:10] for name in texts.RETAIN_TERMS] + [columns[name][16:] for name in texts.TEST_TERMS]
     assert lines["model_utility", ""] == pytest.approx(hmean([np.mean(term) for term in terms]))
     assert lines["perplexity", "test"] == pytest.approx(np.exp(columns["nll"][16:].mean()))
 

@@ -8,8 +8,8 @@ import pytest
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.plugins import registry
-from unlearning_audit.workflow import forecast
-from unlearning_audit.workflow.job_sizes import Draws, every_second
+from unlearning_audit.workflow.forecast import arithmetic
+from unlearning_audit.workflow.forecast.sizes import Draws, every_second
 
 import splits as splits_script
 from forecast_cases import planned
@@ -36,7 +36,7 @@ def test_sizes_are_those_of_the_files(name, tmp_path, monkeypatch):
     others = {} if SCENARIOS[name]["name"] in ("swap", "random_splits") else {"attacks": []}
     halves = {"protocol": SCENARIOS["halves"], "methods": ["none"], "attacks": []}
     made = planned({name: {"protocol": SCENARIOS[name], **others}, "halves": halves})
-    draws = Draws(forecast.nodes(made))
+    draws = Draws(arithmetic.nodes(made))
     for node in made.nodes["splits"].values():
         chosen = node.inputs.get("selection")
         if chosen:
@@ -55,13 +55,13 @@ def test_sizes_are_those_of_the_files(name, tmp_path, monkeypatch):
 def test_facts_are_those_of_the_data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = planned({"main": {}})
-    draws = Draws(forecast.nodes(made))
+    draws = Draws(arithmetic.nodes(made))
     ((name, node),) = made.nodes["data"].items()
     facts = draws.facts(name)
     assert {k: facts[k] for k in ("samples", "classes", "shape")} == {"samples": 250, "classes": 10, "shape": [64]}
     assert facts["bytes"] == pytest.approx(Path(node.outputs["data"]).stat().st_size, rel=0.1)
     Path(node.outputs["data"]).unlink()
-    assert Draws(forecast.nodes(made)).facts(name) == facts, "nothing has to be written for it"
+    assert Draws(arithmetic.nodes(made)).facts(name) == facts, "nothing has to be written for it"
     assert not Path(node.outputs["data"]).exists()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from unlearning_audit.adversary import external_case, scoring
+from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.rows import Failure
 from unlearning_audit.study import reading, schema
 from unlearning_audit.study.messages import StudyError
@@ -152,3 +153,18 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(here):
     known = (forget | (train.any(0) & ~train)).any(0).sum()
     assert columns == {True: asked.sum(), False: known}
     assert known > asked.sum()
+
+
+def test_attacks_are_not_asked_of_scores_that_result_files_hold(here):
+    forget = np.arange(40)[None] < 20
+    published = Published(
+        forget=forget, heldout=~forget, retain=np.zeros_like(forget), test=np.zeros(40, bool),
+        samples=np.arange(40).astype("U"), attacks=np.array(["loss"]), scores=np.arange(40.0)[None, None],
+        readings=np.array([], "U"), values=np.zeros((0, 1, 40)), near=np.zeros(0, np.int64), share=np.zeros(0, bool),
+        comparable=np.array(["loss"]),
+    )  # fmt: skip
+    (here / "logits/target").mkdir(parents=True)
+    published.write("logits/target/published.npz")
+    rows = run(planned(attacks=["correctness"]))["mine"]
+    assert not [row for row in rows if isinstance(row, Failure)]
+    assert number(rows, "auc_loss") == 0.0, "what was forgotten scores least"

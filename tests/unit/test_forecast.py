@@ -11,8 +11,9 @@ from unlearning_audit.display.tables import formats
 from unlearning_audit.plugins import source
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow import forecast, plan, progress
-from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow import plan
+from unlearning_audit.workflow.forecast import arithmetic, rates
+from unlearning_audit.workflow.forecast.sizes import Draws
 
 from forecast_cases import planned
 from workplace import TINY
@@ -28,11 +29,11 @@ def job(method=None, *, recipe=None, splits=SPLITS, data=DATA, options=None, **c
                 "recipe": Recipe(**{"epochs": 5, **(recipe or {})}).model_dump(mode="json"), **changes}  # fmt: skip
     if method:
         settings |= {"method": method, "method_options": options or {"epochs": 3, "lr": 0.1}}
-    return forecast.job({"settings": settings}, data, splits)
+    return arithmetic.job({"settings": settings}, data, splits)
 
 
 def row(stage, seconds, models=2, size=5.0, rate="probe", node="x-1"):
-    return dict(zip(forecast.COLUMNS, (stage, node, models, seconds, size, rate), strict=True))
+    return dict(zip(arithmetic.COLUMNS, (stage, node, models, seconds, size, rate), strict=True))
 
 
 # ---------------------------------------------------------------- jobs with models
@@ -51,10 +52,10 @@ def test_a_job_in_numbers():
 
 def test_seconds_and_bytes_by_hand():
     one, norms = job("finetune"), job(signal="squared_norms", rows="forgotten")
-    assert forecast.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4))
-    assert forecast.size(one, RATE) == 6 * (1000 + 300 * 10 * 4)
-    assert forecast.seconds(norms, RATE) == pytest.approx(6 * 20 * 0.01)
-    assert forecast.size(norms, {**RATE, "bytes": 0}) == 6 * 20 * 8
+    assert arithmetic.seconds(one, RATE) == pytest.approx(6 * (100 * 0.01 + 300 * 1e-4))
+    assert arithmetic.size(one, RATE) == 6 * (1000 + 300 * 10 * 4)
+    assert arithmetic.seconds(norms, RATE) == pytest.approx(6 * 20 * 0.01)
+    assert arithmetic.size(norms, {**RATE, "bytes": 0}) == 6 * 20 * 8
 
 
 def test_a_rate_depends_on_what_changes_the_time_of_a_step_and_on_nothing_else():
@@ -77,42 +78,42 @@ def test_a_rate_depends_on_what_changes_the_time_of_a_step_and_on_nothing_else()
 
 def test_jobs_on_record_foretell_others_of_their_kind():
     jobs = {"a": job(), "b": job(recipe={"epochs": 10}), "c": job("finetune")}
-    done = {"a": {"seconds": 2.0, "bytes": forecast.size(jobs["a"], RATE)}}
-    (rate,) = forecast.recorded(jobs, done).values()
+    done = {"a": {"seconds": 2.0, "bytes": arithmetic.size(jobs["a"], RATE)}}
+    (rate,) = arithmetic.recorded(jobs, done).values()
     assert (rate["bytes"], rate["from"]) == (1000, "ledger")
-    assert forecast.seconds(jobs["a"], rate) == pytest.approx(2.0)
-    assert forecast.seconds(jobs["b"], rate) == pytest.approx(4.0), "twice the epochs"
-    assert set(forecast.recorded(jobs, done)) == {jobs["a"]["kind"]}
+    assert arithmetic.seconds(jobs["a"], rate) == pytest.approx(2.0)
+    assert arithmetic.seconds(jobs["b"], rate) == pytest.approx(4.0), "twice the epochs"
+    assert set(arithmetic.recorded(jobs, done)) == {jobs["a"]["kind"]}
 
 
 # ---------------------------------------------------------------- every job
 
 
 def test_jobs_without_models_take_what_those_of_their_name_did_or_those_of_the_default_study():
-    node, cells = {"stage": "attack"}, forecast.CELLS
+    node, cells = {"stage": "attack"}, arithmetic.CELLS
     alike = [{"seconds": 2.0, "bytes": 10}, {"seconds": 4.0, "bytes": 30}]
-    assert forecast.scoring(node, 7, alike) == (3.0, 20.0, "ledger")
-    usual = progress.WEIGHTS["attack"]
-    assert forecast.scoring(node, 3 * cells, []) == (3 * usual, 3 * cells * forecast.SCORE_BYTES, "default study")
-    assert forecast.scoring(node, 10, [])[0] == usual, "a small job takes as long to start"
-    assert forecast.scoring({"stage": "metrics"}, cells, [])[:2] == (progress.WEIGHTS["metrics"], 0.0)
-    assert set(progress.WEIGHTS) == set(STAGES)
+    assert arithmetic.scoring(node, 7, alike) == (3.0, 20.0, "ledger")
+    usual = rates.SECONDS["attack"]
+    assert arithmetic.scoring(node, 3 * cells, []) == (3 * usual, 3 * cells * arithmetic.SCORE_BYTES, "default study")
+    assert arithmetic.scoring(node, 10, [])[0] == usual, "a small job takes as long to start"
+    assert arithmetic.scoring({"stage": "metrics"}, cells, [])[:2] == (rates.SECONDS["metrics"], 0.0)
+    assert set(rates.SECONDS) == set(STAGES)
 
 
 def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    nodes = forecast.nodes(planned({"main": {}}))
+    nodes = arithmetic.nodes(planned({"main": {}}))
     draws = Draws(nodes)
     facts = {n["node"]: draws.facts(n["node"]) for n in nodes if n["stage"] == "data"}
     sizes = {n["node"]: draws.sizes(n["node"]) for n in nodes if n["stage"] == "splits"}
-    rates = {one["kind"]: RATE for one in forecast.jobs(nodes, facts, sizes).values()}
+    rates = {one["kind"]: RATE for one in arithmetic.jobs(nodes, facts, sizes).values()}
     last = next(n["node"] for n in nodes if n["stage"] == "metrics")
-    alike = {"stage": "metrics", "node": f"{forecast.label(last)}-0123456789", "seconds": 9.0, "bytes": 1}
-    rows = forecast.rows(nodes, facts, sizes, rates, {last: {"seconds": 7.0, "bytes": 3}}, [alike])
+    alike = {"stage": "metrics", "node": f"{arithmetic.label(last)}-0123456789", "seconds": 9.0, "bytes": 1}
+    rows = arithmetic.rows(nodes, facts, sizes, rates, {last: {"seconds": 7.0, "bytes": 3}}, [alike])
     assert [row["node"] for row in rows] == [node["node"] for node in nodes]
     found = {row["node"]: row for row in rows}
     assert (found[last]["seconds"], found[last]["bytes"], found[last]["rate"]) == (7.0, 3, "done")
-    assert forecast.total(rows)["metrics"]["rates"] == ["done", "default study"]
+    assert arithmetic.total(rows)["metrics"]["rates"] == ["done", "default study"]
     (data,) = facts
     assert found[data]["bytes"] == facts[data]["bytes"] > 0
     # Four models of 75 rows are trained for two epochs, and answer 250 samples.
@@ -124,7 +125,7 @@ def test_every_node_has_a_row_and_what_is_done_took_what_it_took(tmp_path, monke
 
 def test_every_node_comes_after_its_parents():
     made = plan.make(reading.read(TINY))
-    nodes = forecast.nodes(made)
+    nodes = arithmetic.nodes(made)
     assert [node["spec"] for node in nodes] == made.specs()
     last = next(node for node in nodes if node["settings"].get("method") == "retrain")
     assert {stage: len(names) for stage, names in last["after"].items()} == {
@@ -133,7 +134,7 @@ def test_every_node_comes_after_its_parents():
 
 
 def test_the_arithmetic_imports_no_torch():
-    code = "import forecast, unlearning_audit.workflow.job_sizes, sys; sys.exit('torch' in sys.modules)"
+    code = "import forecast, unlearning_audit.workflow.forecast.sizes, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=source.SCRIPTS, check=False).returncode == 0
 
 
@@ -143,12 +144,12 @@ def test_the_arithmetic_imports_no_torch():
 def test_time_is_shared_by_places_and_gpus():
     rows = [row("train", 10.0, node="a"), row("unlearn", 6.0, node="b"), row("attack", 3.5, node="c")]
     starts = sum(START[one["stage"]] for one in rows)
-    assert forecast.wall(rows, START, 1, 0, {}) == 19.5 + starts
-    assert forecast.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
+    assert arithmetic.wall(rows, START, 1, 0, {}) == 19.5 + starts
+    assert arithmetic.wall(rows, START, 4, 0, {}) == 10.0 + START["train"]
     alone = 16.0 + START["train"] + START["unlearn"]
-    assert forecast.wall(rows, START, 4, 1, {}) == alone, "training and unlearning wait for the GPU"
-    assert forecast.wall(rows, START, 4, 2, {}) == 10.0 + START["train"]
-    assert forecast.wall([], START, 4, 2, {}) == 0.0
+    assert arithmetic.wall(rows, START, 4, 1, {}) == alone, "training and unlearning wait for the GPU"
+    assert arithmetic.wall(rows, START, 4, 2, {}) == 10.0 + START["train"]
+    assert arithmetic.wall([], START, 4, 2, {}) == 0.0
 
 
 def test_a_job_waits_for_what_it_is_made_from():
@@ -158,12 +159,12 @@ def test_a_job_waits_for_what_it_is_made_from():
     after = {("train", f"t{i}"): [("data", "d")] for i in range(3)}
     after |= {("unlearn", f"u{i}"): [("train", f"t{i}")] for i in range(3)}
     after[("metrics", "m")] = [("unlearn", f"u{i}") for i in range(3)]
-    assert forecast.wall(rows, none, 1, 0, after) == 19.5
-    assert forecast.wall(rows, none, 9, 0, after) == 7.5, "the longest way"
+    assert arithmetic.wall(rows, none, 1, 0, after) == 19.5
+    assert arithmetic.wall(rows, none, 9, 0, after) == 7.5, "the longest way"
     # Two places: 1, then t0 and t1 until 5, t2 and u0 until 9 and 7, u1 until 9, u2 until 11, and the numbers.
-    assert forecast.wall(rows, none, 2, 0, after) == 11.5
-    assert forecast.wall(rows, none, 9, 1, after) == 1.0 + 3 * 4.0 + 3 * 2.0 + 0.5
-    assert forecast.wall(rows[4:], none, 9, 0, after) == 2.5, "what is no row is there"
+    assert arithmetic.wall(rows, none, 2, 0, after) == 11.5
+    assert arithmetic.wall(rows, none, 9, 1, after) == 1.0 + 3 * 4.0 + 3 * 2.0 + 0.5
+    assert arithmetic.wall(rows[4:], none, 9, 0, after) == 2.5, "what is no row is there"
 
 
 def test_many_jobs_are_as_fast_as_their_sum_allows():
@@ -173,16 +174,16 @@ def test_many_jobs_are_as_fast_as_their_sum_allows():
     none = dict.fromkeys(STAGES, 0.0)
     whole, longest = sum(one["seconds"] for one in some), max(one["seconds"] for one in some)
     for slots in (2, 7, 40):
-        assert whole / slots <= forecast.wall(some, none, slots, 0, {}) <= whole / slots + longest
+        assert whole / slots <= arithmetic.wall(some, none, slots, 0, {}) <= whole / slots + longest
 
 
 def test_what_was_foretold_of_a_job_is_kept_when_it_is_done():
     before = [row("train", 3.0, node="a-1"), row("train", 4.0, node="b-2")]
     after = [row("train", 5.0, rate="done", node="a-1"), row("train", 4.5, node="b-2"),
              row("train", 1.0, rate="done", node="c-3")]  # fmt: skip
-    kept = forecast.merged(after, before)
+    kept = arithmetic.merged(after, before)
     assert kept == [before[0], after[1], after[2]]
-    assert forecast.merged(kept, kept) == kept
+    assert arithmetic.merged(kept, kept) == kept
 
 
 def test_forecast_and_truth_side_by_side():
@@ -216,10 +217,10 @@ def test_the_table_and_its_sentence():
 def test_the_memory_of_a_stage_is_that_of_its_largest_job_that_is_done():
     rows = [row(stage, 1.0, node=node) for stage, node in (("train", "a"), ("train", "b"), ("attack", "c"))]
     done = {"a": {"memory": 900}, "b": {"memory": 2048}, "c": {"memory": 0}, "of another study": {"memory": 9999}}
-    peaks = forecast.peaks(rows, done)
+    peaks = arithmetic.peaks(rows, done)
     assert peaks == {"train": 2048}
     assert display.memory(peaks).startswith("Most memory of a job that is done: train 2.1 GB. Ask a cluster for more")
-    assert forecast.peaks(rows, {}) == {}
+    assert arithmetic.peaks(rows, {}) == {}
 
 
 def test_bytes_as_people_say_them():

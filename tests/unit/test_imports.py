@@ -42,10 +42,10 @@ WITH_TORCH = {
     "workflow.campaign": "unlearns and judges models once for each setting of a method, in the jobs that tune only",
     "workflow.checkpoints": "asks models from elsewhere, in the jobs that read these only",
     "workflow.influence": "rehearses a user's method on three models, in the jobs that unlearn only",
-    "workflow.budget": "measures a step of a network without numbers, in the forecast only",
+    "workflow.forecast.memory": "measures a step of a network without numbers, in the forecast only",
+    "workflow.forecast.probe": "trains a few steps to measure what a study will cost",
     "workflow.open_bank": "opens models from artifacts, in the jobs that train or unlearn only",
     "workflow.self_test": "compares a card with the processor, for one command",
-    "workflow.probe": "trains a few steps to measure what a study will cost",
 }
 
 SHARE = 0.20

@@ -1,7 +1,7 @@
 """Comparisons on record that foretell a study: of the same kind, whatever their pairs, models and methods."""
 
 from unlearning_audit.artifacts.files import write_spec
-from unlearning_audit.workflow import forecast, pilots
+from unlearning_audit.workflow.forecast import arithmetic, pilots
 
 from forecast_cases import planned
 
@@ -17,7 +17,7 @@ def nodes(**defaults):
         "noisy": {"data": {"label_noise": 0.2}},
     }
     plan = planned(scenarios, **defaults)
-    found = forecast.nodes(plan)
+    found = arithmetic.nodes(plan)
     names = {one.scenario.name: one.outputs["spec"].split("/")[-2] for one in plan.comparisons}
     return found, names
 

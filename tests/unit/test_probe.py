@@ -7,8 +7,8 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
-from unlearning_audit.workflow import forecast, probe
-from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow.forecast import arithmetic, probe
+from unlearning_audit.workflow.forecast.sizes import Draws
 
 import splits as splits_script
 import train as train_script
@@ -65,11 +65,11 @@ def counter(monkeypatch):
 
 def tried(made, counter=None) -> tuple[dict, dict, dict, Draws]:
     """(nodes, jobs, node → rate, draws) of all jobs with models."""
-    nodes = forecast.nodes(made)
+    nodes = arithmetic.nodes(made)
     draws = Draws(nodes)
     facts = {name: draws.facts(name) for name in made.nodes["data"]}
     sizes = {name: draws.sizes(name) for name in made.nodes["splits"]}
-    jobs = forecast.jobs(nodes, facts, sizes)
+    jobs = arithmetic.jobs(nodes, facts, sizes)
     by_name = {node["node"]: node for node in nodes}
     return by_name, jobs, {name: probe.measure(by_name[name], draws) for name in jobs}, draws
 
@@ -122,7 +122,7 @@ def test_a_method_that_cannot_be_tried_counts_as_training_all_over(counter, tmp_
     job, rate, note = found["choosy"]
     assert "too few rows" in note
     assert rate["step"] == 9 * found["retrain"][1]["step"] == 9.0
-    assert forecast.seconds(job, rate) == pytest.approx(forecast.seconds(found["train"][0], found["train"][1]))
+    assert arithmetic.seconds(job, rate) == pytest.approx(arithmetic.seconds(found["train"][0], found["train"][1]))
 
 
 def test_training_with_dp_and_gradient_norms_has_rates_too(tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_fault_of_the_card_is_none_of_the_method(tmp_path, monkeypatch):
     monkeypatch.setattr(probe, "_method", busy)
     made = planned({"main": {}}, data=images(tmp_path / "images.npz"), model={"name": "cnn", "channels": [4]},
                    methods={"none": {}, "retrain": {}, "salun": {}})  # fmt: skip
-    nodes = forecast.nodes(made)
+    nodes = arithmetic.nodes(made)
     node = next(node for node in nodes if node["settings"].get("method") == "salun")
     with pytest.raises(torch.AcceleratorError):
         probe.measure(node, Draws(nodes))
@@ -211,4 +211,4 @@ def test_disk_is_what_files_take(record, tmp_path, monkeypatch):
             files = {role: node.outputs[role] for role in ("models", "logits")}
             script(**node.inputs, **files, settings=node.settings, place=node.place)
             size = sum(Path(path).stat().st_size for path in files.values())
-            assert forecast.size(jobs[name], rates[name][0]) == pytest.approx(size, rel=0.15), name
+            assert arithmetic.size(jobs[name], rates[name][0]) == pytest.approx(size, rel=0.15), name

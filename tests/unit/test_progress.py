@@ -7,6 +7,7 @@ import time
 import pytest
 from unlearning_audit.artifacts.files import write_json
 from unlearning_audit.workflow import progress
+from unlearning_audit.workflow.forecast import rates
 
 
 def specs(root, **nodes):
@@ -82,7 +83,7 @@ def test_a_stage_not_seen_yet_is_scaled_by_its_weight(tmp_path):
     watch = progress.Watch(paths, 0.0)
     finish(paths[0], 3.0)
     watch.look(3.0)
-    assert watch.left() == pytest.approx(3.0 * progress.WEIGHTS["metrics"] / progress.WEIGHTS["train"])
+    assert watch.left() == pytest.approx(3.0 * rates.SECONDS["metrics"] / rates.SECONDS["train"])
 
 
 def test_what_was_there_before_tells_how_long_jobs_take_but_not_how_fast_this_run_is(tmp_path):

@@ -118,11 +118,3 @@ def test_contributions_of_a_square_are_the_pseudo_values_of_two_jackknives(sampl
 def test_contributions_need_two_groups_and_two_samples(rows, samples, words):
     with pytest.raises(ValueError, match=words):
         pseudo.of_means(per_sample=np.ones((rows, 1, samples)), combine=lambda x: x)
-
-
-def test_a_ratio_of_means_by_hand():
-    """3/2 on average; what 1.5 times the bottom leaves of the top, over 2."""
-    top, bottom = (np.array([2.0, 4.0]), np.array([[0.5], [1.0]])), (np.array([1.0, 3.0]), np.array([[0.2], [-0.4]]))
-    value, influence = pseudo.ratio(top=top, bottom=bottom)
-    np.testing.assert_allclose(value, [1.5 + 0.25, 1.5 - 0.25])
-    np.testing.assert_allclose(influence, [[0.1], [0.8]])

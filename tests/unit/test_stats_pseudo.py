@@ -30,12 +30,6 @@ def test_a_function_of_means_has_its_own_value_and_the_variances_of_the_jackknif
     np.testing.assert_allclose(found.units.between, of_groups, rtol=0.01)  # equal to second order
     delta = (top - found.value * bottom) / bottom.mean()
     np.testing.assert_allclose(found.sampled, delta.mean(axis=0).var() / 40, rtol=0.1)
-    value, influence = pseudo.ratio(
-        top=(top.mean(axis=1), (top - top.mean(axis=1, keepdims=True)) / 40),
-        bottom=(bottom.mean(axis=1), (bottom - bottom.mean(axis=1, keepdims=True)) / 40),
-    )
-    np.testing.assert_allclose(value.mean(), top.mean() / bottom.mean())
-    np.testing.assert_allclose(influence, (delta - delta.mean(axis=1, keepdims=True)) / 40, atol=1e-14)
 
 
 def test_differences_of_ratios_cover_the_truth():
@@ -58,5 +52,3 @@ def test_differences_of_ratios_cover_the_truth():
 def test_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="two groups"):
         pseudo.of_means(per_sample=np.ones((2, 1, 5)), combine=lambda x: x)
-    with pytest.raises(ValueError, match="bottom"):
-        pseudo.ratio(top=(np.ones(2), np.zeros((2, 3))), bottom=(np.array([1.0, -1.0]), np.zeros((2, 3))))

@@ -22,7 +22,7 @@ __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "No
 
 
 #: Fields of `Membership` that are the same for all models.
-OF_SAMPLES = ("weight", "pair", "memorised")
+SHARED = ("weight", "pair", "memorised")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Membership:
         """The memberships of some of the models."""
         keep = {f.name: getattr(self, f.name) for f in fields(self)}
         return Membership(
-            **{k: v if v is None or k in OF_SAMPLES else v[models] for k, v in keep.items()},
+            **{k: v if v is None or k in SHARED else v[models] for k, v in keep.items()},
         )
 
     @staticmethod
@@ -131,7 +131,7 @@ class Membership:
         stacked = {}
         for f in fields(Membership):
             first, *rest = (getattr(p, f.name) for p in parts)
-            shared = first is None or f.name in OF_SAMPLES
+            shared = first is None or f.name in SHARED
             if any(not np.array_equal(value, first) if shared else value is None for value in rest):
                 raise ValueError(f"batches of one population disagree on {f.name}; draw them by the same protocol")
             stacked[f.name] = first if shared else np.concatenate([first, *rest])

@@ -16,7 +16,7 @@ NOTHING = empty(n=0, note="")
 
 
 @dataclass(frozen=True)
-class Found:
+class Judgement:
     """The rows of the four tables, with the columns of `unlearning_audit.artifacts.verdicts`."""
 
     verdicts: list[dict]
@@ -50,7 +50,7 @@ def compare(
     seed: int,
     accuracies: Mapping[str, tuple[float, float, float]] | None = None,
     alpha: float = decide.ALPHA,
-) -> Found:
+) -> Judgement:
     """Compare all methods of one scenario.
 
     ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method;
@@ -75,7 +75,7 @@ def compare(
         row, more = _verdict(method, method_judged, beside, state, coarse)
         verdicts.append(row)
         needs += more
-    return Found(verdicts, rows, _ranks(judged, draws=draws, seed=seed), [*_plans(judged), *needs])
+    return Judgement(verdicts, rows, _ranks(judged, draws=draws, seed=seed), [*_plans(judged), *needs])
 
 
 def _judged(

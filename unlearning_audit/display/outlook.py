@@ -5,13 +5,14 @@ import math
 from unlearning_audit.artifacts.files import ArtifactError
 from unlearning_audit.display.tables import formats, telling
 from unlearning_audit.display.tables.cost import duration
-from unlearning_audit.workflow import compared, forecast, progress
+from unlearning_audit.workflow import compared, progress
+from unlearning_audit.workflow.forecast import arithmetic
 from unlearning_audit.workflow.nodes import Plan
 
 
 def text(plan: Plan, file: str) -> str:
     """Time of what is missing, and the table of what can be told, where the study compares; ``file``: the study's."""
-    nodes, watched = forecast.nodes(plan), progress.Watch(plan.specs(), 0.0)
+    nodes, watched = arithmetic.nodes(plan), progress.Watch(plan.specs(), 0.0)
     costs = watched.costs()
     rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)
     lines = []

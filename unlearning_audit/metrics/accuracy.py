@@ -105,12 +105,6 @@ def _compared(case: Case) -> Answers | None:
         return None
 
 
-def evaluate(*, logits: np.ndarray, compared: np.ndarray | None = None, **fields: np.ndarray | None) -> list[Row]:
-    """`told` from logits, of the models and, in ``compared``, of retrained ones: float [models, samples, classes]."""
-    retrained = None if compared is None else rates.predicted(compared)
-    return accuracies(guess=rates.predicted(logits), compared=retrained, **fields)
-
-
 def accuracies(
     *,
     guess: np.ndarray,

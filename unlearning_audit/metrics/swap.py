@@ -36,23 +36,10 @@ def swap_lower_bound(*, epsilon: float, delta: float) -> float:
 
     The uncut value falls to −1 for large ε, where the corollary says nothing. Errors as ``advantage_bound``. A model
     that was trained with the budget (ε, δ) of one sample and is left as it is removes no whole F at that budget, but
-    against weak adversaries its Q is no lower either: see ``one_sample_bound``.
+    against weak adversaries its Q is no lower either: over all splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP,
+    so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never above ``advantage_bound``.
     """
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
-
-
-def one_sample_bound(*, epsilon: float, delta: float) -> float:
-    """Largest advantage of a weak adversary against a model trained with (ε, δ)-DP and left as it is.
-
-    Over all splits, Adv = E[A(m_s, x) − A(m_s*, x)], where s* exchanges x ∈ F with some t ∈ T: one sample leaves
-    training and one joins it, which is (2ε, (1 + e^ε)δ)-DP, so Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε). This is never
-    above ``advantage_bound``, as tanh ε ≤ 2 tanh(ε/2) and (1 + e^ε)² ≤ 2(1 + e^2ε). Errors as ``advantage_bound``.
-    """
-    if not (epsilon >= 0 and 0 <= delta <= 1):
-        raise ValueError(f"differential privacy needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
-    # (1 + e^ε)/(1 + e^2ε) without overflow.
-    ratio = (np.exp(-epsilon) + np.exp(-2 * epsilon)) / (1 + np.exp(-2 * epsilon))
-    return float(min(np.tanh(epsilon) + 2 * delta * ratio, 1.0))
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:

@@ -26,8 +26,8 @@ LOSS, LEAST, RATIO = "nll", "min_k_of_privleak", "log_truth_ratio"
 UNBOUNDED = (LOSS, LEAST, RATIO)
 
 #: The terms of TOFU's model utility: of what is kept, and of each set of the test part.
-OF_RETAIN = ("probability", "rouge_recall", "truth_ratio_utility")
-OF_TEST = ("choice_probability", *OF_RETAIN[1:])
+RETAIN_TERMS = ("probability", "rouge_recall", "truth_ratio_utility")
+TEST_TERMS = ("choice_probability", *RETAIN_TERMS[1:])
 
 NEEDS = ("published",)
 DEFAULT = "imported"
@@ -106,10 +106,10 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
 
 
 def _utility(columns: dict, roles: dict[str, np.ndarray], data: Data, places: dict[str, np.ndarray]) -> list[Row]:
-    if not set(OF_RETAIN) | set(OF_TEST) <= set(columns):
+    if not set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         return []
-    terms = [(columns[name], roles["retain"]) for name in OF_RETAIN]
-    terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in OF_TEST]
+    terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
+    terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in TEST_TERMS]
     mean, n = utility.averaged([(value, mask & ~np.isnan(value)) for value, mask in terms])
     if mean is None:
         return []

@@ -295,7 +295,7 @@ def load(kind: str, name: str, file: str | None = None) -> ModuleType:
     """The module that defines ``name``. Raises ValueError if it is unknown, incomplete or fails."""
     path = source_file(kind, name, file)
     if file is None:
-        return importlib.import_module(f"unlearning_audit.{kind}.{name}")
+        return importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}")
     return _load(kind, path, path.stat().st_mtime_ns)
 
 

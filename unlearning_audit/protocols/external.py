@@ -42,9 +42,9 @@ SHARED = ("original", "retrain", "retrain_control", "shadow_original")
 YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
 
 #: Files on samples may lie in any folder above; those on models, in the population that has the same models.
-OF_SAMPLES = ("labels", "test", "weight")
-OF_MODELS = ("train", "forget", "heldout", "split", "block", "pair")
-KNOWN = ("logits", *OF_SAMPLES, *OF_MODELS)
+SAMPLE_FILES = ("labels", "test", "weight")
+MODEL_FILES = ("train", "forget", "heldout", "split", "block", "pair")
+KNOWN = ("logits", *SAMPLE_FILES, *MODEL_FILES)
 
 
 class Options(Settings):
@@ -184,8 +184,8 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
         if path.stem not in KNOWN:
             raise ValueError(f"{path}: {unknown(path.stem, KNOWN, f'file {path.name}')}")
     places = {"logits": [folder]}
-    places |= {name: [folder, *above] for name in OF_SAMPLES}
-    places |= {name: [folder, *donors] for name in OF_MODELS}
+    places |= {name: [folder, *above] for name in SAMPLE_FILES}
+    places |= {name: [folder, *donors] for name in MODEL_FILES}
     candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
     for path in (path for paths in candidates.values() for path in paths):
         if (path.exists() or path.is_symlink()) and not path.is_file():  # to pass over it would change what is meant

@@ -45,20 +45,3 @@ def of_means(
     whole, change = pseudo[0], -(groups - 1) * (pseudo[1:] - pseudo[1:].mean(axis=0))
     value = -(groups - 1) * (at[1:] - at[1:].mean())
     return at[0] + value, (whole + change) / samples
-
-
-def ratio(
-    *,
-    top: tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]],
-    bottom: tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]],
-) -> tuple[Float[np.ndarray, "models"], Float[np.ndarray, "models samples"]]:
-    """Mean of ``top`` over mean of ``bottom``, to first order: ``value`` [models] and ``influence`` [models, samples].
-
-    Each of the two a (value, influence) as ``paired.distances`` takes them. Raises ValueError where the mean of the
-    bottom is 0.
-    """
-    below = bottom[0].mean()
-    if below == 0:
-        raise ValueError("the bottom of a ratio is 0 on average")
-    whole = top[0].mean() / below
-    return whole + (top[0] - whole * bottom[0]) / below, (top[1] - whole * bottom[1]) / below

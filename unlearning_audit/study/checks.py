@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.adversary.reference import SIGNALS, needs
+from unlearning_audit.adversary.reference import SIGNALS
 from unlearning_audit.plugins import arguments, registry
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats.looks import levels
@@ -233,9 +233,10 @@ def _attacks(scenario: Scenario) -> None:
             )
             raise _joint(("attacks", name), reports)
     for name, attack in scenario.attacks.items():
-        need = registry.constant(registry.source_file("attacks", attack.name, attack.file), "NEEDS")
-        if not set(needs(need)) <= set(SIGNALS):
-            raise _joint(("attacks", name), f"has NEEDS = {need!r}; what models can be asked for: {', '.join(SIGNALS)}")
+        needs = registry.declared("attacks", attack.name, attack.file)
+        if wrong := [need for need in needs if need not in SIGNALS]:
+            problem = f"has NEEDS = {wrong[0]!r}; what models can be asked for: {', '.join(SIGNALS)}"
+            raise _joint(("attacks", name), problem)
     files = {name: registry.source_file("attacks", a.name, a.file) for name, a in scenario.attacks.items()}
     learners = [name for name, file in files.items() if registry.constant(file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:

@@ -24,7 +24,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.forks import DRAWING, SCRIPTS, SERVERS, WITH_MODELS
 
 #: Library that a plug-in declares in LIBRARIES → the server that has it.
-OF_LIBRARY = {"transformers": "text", "art": "art"}
+DOORS = {"transformers": "text", "art": "art"}
 
 #: Environment variable; 0 disables the server.
 SWITCH = "UNLEARNING_FORKSERVER"
@@ -62,7 +62,7 @@ def door_for(script: str, settings: dict) -> str:
 def _door_of(kind: str, name: str) -> str:
     """The server that has what a plug-in of the library declares; "" without any, and for a user's own."""
     libraries = registry.declared(kind, name, None, "LIBRARIES") if name in registry.names(kind) else ()
-    return next((OF_LIBRARY[library] for library in libraries if library in OF_LIBRARY), "")
+    return next((DOORS[library] for library in libraries if library in DOORS), "")
 
 
 def start(models: bool = True) -> str | None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study.schema import Plugin
@@ -54,10 +53,9 @@ class External(Judged):
         label = f"{scenario.protocol.name}-{method}"
         roles = {"populations": ("data", "membership", "logits"), "scores": "scores", "reasons": "spec"}
         asked = {part: nodes[part] for part in ("target", "shadow", "shadow_original") if part in nodes}
-        sources = [registry.source_file("attacks", a.name, a.file) for a in scenario.attacks.values()]
-        if before and any("before" in needs(registry.constant(path, "NEEDS")) for path in sources):
-            asked["original"] = before
         attacks = scenario.attacks
+        if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
+            asked["original"] = before
         scores = [self.plan.add(
             "attack", label, {"attacks": chosen(attacks), "populations": list(asked), "seed": self.study.seed},
             {"populations": list(asked.values())}, roles, ("scores.parquet",),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.adversary.reference import needs
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import seed_of
@@ -261,8 +260,7 @@ class Models:
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, str]:
         """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,
         since they learn from rows that no model forgot."""
-        files = [registry.source_file(kind, plugin.name, plugin.file) for plugin in plugins]
-        signals = {signal for file in files for signal in needs(registry.constant(file, "NEEDS"))}
+        signals = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
         rows = {"squared_norms": "all" if kind == "attacks" else "forgotten", "tokens": "candidates"}
         return {signal: rows[signal] for signal in rows if signal in signals}
 

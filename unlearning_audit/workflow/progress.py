@@ -14,13 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-#: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
-#: Relative weights until a job of the same kind is measured.
-WEIGHTS = {
-    "external": 0.05, "data": 1.0, "pretrain": 11.0, "splits": 0.02, "train": 2.5, "selection": 0.05, "tune": 12.0,
-    "unlearn": 0.9,
-    "readings": 0.4, "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
-}  # fmt: skip
+from unlearning_audit.workflow.forecast import rates
+
 #: Seconds between two looks: for a line that is written over, on a terminal, elsewhere.
 LIVE, TERMINAL, FILE = 0.5, 5.0, 30.0
 
@@ -119,14 +114,14 @@ class Watch:
             for group in _groups(stage, label):
                 total = alike.setdefault(group, [0.0, 0.0])
                 total[0] += seconds
-                total[1] += 1.0 if group else WEIGHTS.get(stage, 5.0)
+                total[1] += 1.0 if group else rates.SECONDS.get(stage, 5.0)
         forecast = {path: self.measured[path] for path in self.specs if path in self.ready}
         for path in self.specs:
             if path not in self.ready:
                 stage, label = _parts(path)
                 group = next((g for g in _groups(stage, label) if g in alike), ())
                 seconds, count = alike.get(group, (1.0, 1.0))
-                forecast[path] = seconds / count * (1.0 if group else WEIGHTS.get(stage, 5.0))
+                forecast[path] = seconds / count * (1.0 if group else rates.SECONDS.get(stage, 5.0))
         return forecast
 
 

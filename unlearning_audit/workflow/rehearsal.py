@@ -11,8 +11,9 @@ from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import Scenario
-from unlearning_audit.workflow import forecast, trial
-from unlearning_audit.workflow.job_sizes import Draws, downloaded
+from unlearning_audit.workflow import trial
+from unlearning_audit.workflow.forecast import arithmetic
+from unlearning_audit.workflow.forecast.sizes import Draws, downloaded
 from unlearning_audit.workflow.nodes import Plan
 
 
@@ -68,7 +69,7 @@ def setting(plan: Plan, name: str = "") -> trial.Setting:
     if name and name not in names:
         raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
     scenario = next(s for s in plan.study.scenarios if s.name == (name or names[0]))
-    nodes = forecast.nodes(replace_scenarios(plan, scenario))
+    nodes = arithmetic.nodes(replace_scenarios(plan, scenario))
     train = next((node for node in nodes if node["stage"] == "train"), None)
     if train is None:
         raise ValueError(f"scenarios.{scenario.name}: nothing is trained there, so that there is nothing to try it on")
@@ -111,7 +112,7 @@ def models(plan: Plan) -> list[str]:
     A model whose data would have to be downloaded is left to its training. Raises ValueError, which names the scenario
     or all that share the model, the file, the line and what was expected.
     """
-    nodes = forecast.nodes(plan)
+    nodes = arithmetic.nodes(plan)
     draws, tried, user_models = Draws(nodes), {}, {}
     for node in nodes:
         if node["stage"] != "train" or not node["place"].get("file"):

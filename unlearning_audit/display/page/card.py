@@ -16,8 +16,6 @@ from unlearning_audit.display.page.matrix import MARKS
 from unlearning_audit.display.tables.typeset import number
 from unlearning_audit.stats import decide
 
-#: The scenario in which a method has its place among the shipped ones, is tuned and learns again.
-MAIN = "random_labels"
 #: Verdicts by which a scenario breaks a method that stands elsewhere.
 BREAKS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 HEADS = ("scenario", "verdict", "closed", "distance", "accuracy lost", "rank", "× retraining")

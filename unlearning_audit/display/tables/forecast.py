@@ -5,14 +5,14 @@ from pathlib import Path
 from unlearning_audit.artifacts import cells
 from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
-from unlearning_audit.workflow import forecast
+from unlearning_audit.workflow.forecast import arithmetic
 
 HEADS = ("jobs", "models", "time", "disk", "rate from")
 
 
 def sheet(rows: list[dict], start: dict[str, float], gpus: int) -> Sheet:
     """A line for each stage, one for the start of processes, and their sum."""
-    totals = forecast.total(rows)
+    totals = arithmetic.total(rows)
     lines = [
         _line(stage, total["jobs"], total["models"] or "", duration(total["seconds"]), space(total["bytes"]),
               ", ".join(total["rates"]))
@@ -29,7 +29,7 @@ def sheet(rows: list[dict], start: dict[str, float], gpus: int) -> Sheet:
 
 
 def budgets(rows: list[dict]) -> Sheet:
-    """What jobs take at most of main memory and of cards; ``rows`` as `budget.rows` gives them."""
+    """What jobs take at most of main memory and of cards; ``rows`` as `memory.rows` gives them."""
     lines = []
     for row in rows:
         fits = [_fit(fit, row["models"]) for fit in row["fits"].values()]
@@ -62,8 +62,8 @@ def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
     lines = []
     whole = [{**row, "stage": "all"} for row in forecasts], [{**row, "stage": "all"} for row in real]
     for before, after in ((forecasts, real), whole):
-        real_of = forecast.total(after)
-        for stage, total in forecast.total(before).items():
+        real_of = arithmetic.total(after)
+        for stage, total in arithmetic.total(before).items():
             spent = real_of[stage]["seconds"]
             ratio = number(total["seconds"] / spent, 2) if spent else "—"
             lines.append(_line(stage, total["jobs"], duration(total["seconds"]), duration(spent), ratio))
@@ -73,11 +73,11 @@ def compared(rows: list[dict], ledger: list[dict]) -> Sheet | None:
 
 
 def sentence(
-    rows: list[dict], start: dict[str, float], slots: int, gpus: int, after: dict[forecast.Name, list], where: str
+    rows: list[dict], start: dict[str, float], slots: int, gpus: int, after: dict[arithmetic.Name, list], where: str
 ) -> str:
     """How long it takes where it was measured: all of it, and what is left; ``after`` as `forecast.wall` takes it."""
     left = [row for row in rows if row["rate"] != "done"]
-    times = [duration(forecast.wall(group, start, slots, gpus, after)) for group in (rows, left)]
+    times = [duration(arithmetic.wall(group, start, slots, gpus, after)) for group in (rows, left)]
     rest = f", {times[1]} for what is left" if 0 < len(left) < len(rows) else ""
     places = f"{slots} job{'s' * (slots > 1)} at a time" + (f" on {gpus} GPU{'s' * (gpus > 1)}" if gpus else "")
     return f"With {places}: {times[0]} from nothing{rest}. Measured on {where}."
@@ -91,7 +91,7 @@ def memory(peaks: dict[str, int]) -> str:
 
 def read(path: str | Path) -> list[dict]:
     """The rows of ``forecast.csv``. Raises ArtifactError as `cells.table`."""
-    return cells.table(path, forecast.COLUMNS, text=("stage", "node", "rate"), whole=("models",))
+    return cells.table(path, arithmetic.COLUMNS, text=("stage", "node", "rate"), whole=("models",))
 
 
 def space(size: float) -> str:

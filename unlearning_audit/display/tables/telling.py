@@ -11,7 +11,7 @@ from unlearning_audit.display.tables import verdicts
 from unlearning_audit.display.tables.cost import duration
 from unlearning_audit.display.tables.typeset import Entry, Head, Line, Sheet, number
 from unlearning_audit.stats import decide
-from unlearning_audit.workflow import pilots
+from unlearning_audit.workflow.forecast import pilots
 from unlearning_audit.workflow.nodes import ROOT
 
 READING = (

@@ -17,7 +17,7 @@ from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import faulty
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.workflow.job_sizes import Draws
+from unlearning_audit.workflow.forecast.sizes import Draws
 from unlearning_audit.workflow.open_bank import gradient_norms, open_bank
 
 #: Seconds of a run that are enough; rows of the first run, and how many times as many the next one reads.

@@ -13,13 +13,13 @@ import heapq
 import json
 from collections.abc import Iterable
 
+from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.nodes import Plan
-from unlearning_audit.workflow.progress import WEIGHTS
 
 #: Stages whose jobs hold models.
 MODELS = ("train", "unlearn", "readings")
 
-#: Models × samples of a job of the default study, in which `WEIGHTS` were measured; there an attack job left so many
+#: Models × samples of a job of the default study, in which `SECONDS` were measured; there an attack job left so many
 #: bytes for each of them.
 CELLS, SCORE_BYTES = 32 * 1797, 15
 
@@ -163,7 +163,7 @@ def scoring(node: dict, cells: int, alike: list[dict]) -> tuple[float, float, st
     if alike:
         return (*(sum(record[part] for record in alike) / len(alike) for part in ("seconds", "bytes")), "ledger")
     stage, scale = node["stage"], max(cells / CELLS, 1.0)
-    return WEIGHTS[stage] * scale, cells * SCORE_BYTES if stage == "attack" else 0.0, "default study"
+    return SECONDS[stage] * scale, cells * SCORE_BYTES if stage == "attack" else 0.0, "default study"
 
 
 def total(rows: Iterable[dict]) -> dict[str, dict]:
