@@ -113,3 +113,45 @@ def tree(root: Path, steps: tuple[int, ...] = (), architecture: str = "Tiny-1B")
         folder = root / f"saves/unlearn/tofu_{architecture}_forget10_NPO/checkpoint-{step}/evals"
         write_log(folder / "TOFU_EVAL.json", log)
     return root
+
+
+def klom(unlearned: np.ndarray, oracle: np.ndarray) -> float:
+    """EasyDUB's divergence of one sample's margins [models], in twenty bins."""
+    low, high = min(unlearned.min(), oracle.min()), max(unlearned.max(), oracle.max())
+    edges = np.linspace(low, high, 21)
+    p, q = (np.array([(np.digitize(side, edges) == i).sum() for i in range(1, 21)]) for side in (unlearned, oracle))
+    p, q = p / p.sum(), q / q.sum()
+    return float(sum(a * np.log(a / max(b, 1e-5)) for a, b in zip(p, q, strict=True) if a > 0))
+
+
+def easydub(root: Path, sets: tuple[int, ...] = (2,), models: int = 8, epochs: int = 3) -> Path:
+    """Margins of EasyDUB for some forget sets, and in results/ what its reproduce.py writes for the last of these."""
+    rng = np.random.default_rng(5)
+    sizes, parts = {"retain": 250, "forget": 50, "val": 80}, ("retain", "forget", "val")
+    base = root / "data/margins/cifar10"
+
+    def save(place: str, number: int, value: np.ndarray) -> None:
+        (base / place).mkdir(parents=True, exist_ok=True)
+        np.save(base / place / f"id_{number}_epoch_23.npy", value.astype(np.float32))
+
+    def margins(level: float) -> dict[str, np.ndarray]:
+        levels = {"retain": 4, "forget": level, "val": 2}
+        return {part: rng.normal(levels[part], 1, (models, sizes[part])).astype(np.float32) for part in parts}
+
+    for number in sets:
+        oracle, before = margins(2), margins(4)
+        for model in range(models):
+            for part in parts:
+                save(f"oracle/forget_{number}/{part}/resnet9", model, oracle[part][model])
+            save(f"pretrain/forget_{number}/resnet9", model, before["forget"][model])
+            for part in ("retain", "val"):
+                save(f"pretrain/{part}/resnet9", model, before[part][model])
+    steps = [margins(2 - (epochs - 1 - epoch)) for epoch in range(epochs)]
+    content = {f"margins_{part}": np.stack([step[part] for step in steps]) for part in parts}
+    for part in parts:
+        values = [[klom(step[part][:, i], oracle[part][:, i]) for i in range(sizes[part])] for step in steps]
+        content |= {f"klom_mean_{part}": np.mean(values, 1), f"klom_p95_{part}": np.percentile(values, 95, axis=1),
+                    f"klom_p05_{part}": np.percentile(values, 5, axis=1)}  # fmt: skip
+    (root / "results").mkdir()
+    np.savez(root / "results/ns0.0_seed0.npz", **content)
+    return root

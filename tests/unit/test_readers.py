@@ -495,6 +495,58 @@ def test_margins_of_easydub(tmp_path):
     assert abs(roc_auc_score(oracle.forget, oracle.scores["confidence"]) - 0.5) < 0.15
 
 
+@pytest.mark.parametrize("sets", [(2,), (1, 2)])
+def test_epochs_of_easydub_are_a_trajectory_against_the_oracles_of_their_forget_set(tmp_path, sets):
+    """Two forget sets of one size are told apart by the KLOM that the archive prints."""
+    root = reader_cases.easydub(tmp_path, sets)
+    imported = readers.imported([root / "results", root / "data"])
+    group = imported.groups[-1]
+    assert [g.name for g in imported.groups] == [f"forget_{number}" for number in sets]
+    assert list(group.methods) == ["ns0_0_step1", "ns0_0_step2", "ns0_0_step3"]
+    assert [len(models) for models in group.methods.values()] == [8, 8, 8]
+    assert not any(g.methods for g in imported.groups[:-1])
+    with np.load(root / "results/ns0.0_seed0.npz") as content:
+        margins = content["margins_forget"]
+    for models, margin in zip(group.methods.values(), margins, strict=True):
+        for model, values in zip(models, margin, strict=True):
+            np.testing.assert_array_equal(model.scores["confidence"][model.forget], values.astype(np.float64))
+            assert frozenset(model.ids) == frozenset(group.retrain[0].ids)
+    printed = imported.agreements[root / "results/ns0.0_seed0.npz"]
+    assert [agreement.agrees for agreement in printed] == [True] * 27
+    study = readers.write(imported, tmp_path / "models", "margins")
+    assert study["figures"]["trajectory_1"]["scenarios"] == [group.name]
+
+
+def test_a_printed_klom_that_margins_do_not_give_is_named(tmp_path):
+    path = reader_cases.easydub(tmp_path) / "results/ns0.0_seed0.npz"
+    with np.load(path) as content:
+        np.savez(path, **{**content, "klom_p95_forget": content["klom_p95_forget"] + [0, 1e-3, 0]})
+    imported = readers.imported([tmp_path])
+    wrong = [agreement.quantity for agreement in agreements(imported) if not agreement.agrees]
+    assert wrong == ["klom_p95_forget of epoch 2"]
+
+
+def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
+    path = reader_cases.easydub(tmp_path, (1, 2)) / "results/ns0.0_seed0.npz"
+    with np.load(path) as content:
+        margins = {name: value for name, value in content.items() if name.startswith("margins")}
+    path.unlink()
+    shard = path.with_name("shard_0.npz")
+    np.savez(shard, model_start=0, model_end=8, **margins)
+    with pytest.raises(ValueError, match="fits forget_1, forget_2; lay it into a folder"):
+        readers.imported([shard, tmp_path / "data"])
+    imported = readers.imported([tmp_path])  # of a folder it is left out
+    assert [unread.file for unread in imported.out] == [shard]
+    named = tmp_path / "results/my_method/forget_1/shard_0.npz"
+    named.parent.mkdir(parents=True)
+    shard.rename(named)
+    imported = readers.imported([tmp_path])
+    assert [len(group.methods) for group in imported.groups] == [3, 0]
+    np.savez(named, **margins | {"margins_val": margins["margins_val"][:2]})
+    with pytest.raises(ValueError, match=r"margins_forget has shape|margins_val has shape"):
+        readers.imported([named])
+
+
 # ---------------------------------------------------------------- tables
 
 

@@ -2,7 +2,8 @@
 
 A reader defines ``files(place)``, the result files of its format at or below a path, which it tells by what they hold,
 ``class Options(Settings)`` and ``read(files, options, root)``, a list of `Model`, and of `Unread` for files that cannot
-be audited; a user's own reader is a file with the same three parts. `imported` asks all of them and puts comparable
+be audited. Where files tell what they are only together, ``joined(models)`` completes the models and returns what is
+`Unread` after all. A user's own reader is a file with the same parts. `imported` asks all of them and puts comparable
 models together.
 """
 

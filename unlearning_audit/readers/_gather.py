@@ -64,6 +64,10 @@ def imported(
             fresh_models = [result for result in results if isinstance(result, Model)]
             across |= {id(model): getattr(module, "across", None) for model in fresh_models}
             alike += fresh_models
+        if joined := getattr(module, "joined", None):
+            out += _called(module, joined, alike)
+            if refused := next((result for result in out if result.file in places), None):
+                raise ValueError(refused.sentence)
         _without_common_words(alike)
         every += alike
     if not every and out:

@@ -1,19 +1,33 @@
-"""EasyDUB's margins (Rinberg et al. 2026): ``margins/<data>/<kind>/…/<part>/…/id_<model>_….npy``, float [samples] each.
+"""EasyDUB's margins (Rinberg et al. 2026): ``margins/<data>/<kind>/…/<part>/…/id_<model>_….npy``, float [samples] each,
+and the archives of its ``reproduce.py``, ``ns<noise>_seed<seed>.npz``, with the margins of every epoch.
 
 The kind ``pretrain`` is the model before unlearning, ``oracle`` one retrained without ``forget_<k>``; any other kind is
 an unlearning method of that name, with the same folders. Parts are ``retain``, ``forget`` and ``val``, which no model
 saw. A margin is z_y − log Σ exp z_c over the other classes, which is log p/(1 − p). What is forgotten lies in
-``forget_sets/…/forget_set_<k>.npy``, as numbers of training samples.
+``forget_sets/…/forget_set_<k>.npy``, as numbers of training samples. An archive does not say which set its models were
+to forget: the path may (``forget_2``), else its oracles do, by how many samples they have and by the KLOM it prints.
 """
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _arrays
-from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, UNLEARNED, Model, Reading
+from unlearning_audit.readers import _arrays, _margins, _words
+from unlearning_audit.readers._model import (
+    FORGET,
+    HELDOUT,
+    NONE,
+    RETAIN,
+    RETRAIN,
+    UNLEARNED,
+    Model,
+    Reading,
+    Unread,
+)
 
 _MODEL = re.compile(r"id_(\d+)(?:_epoch_(\d+))?")
 _SET = re.compile(r"forget(?:_set)?_(\d+)")
@@ -22,19 +36,37 @@ ROLES = {"pretrain": NONE, "oracle": RETRAIN}
 
 
 class Options(Settings):
-    """``most``: so many models of a kind are read."""
+    """``most``: so many models of a kind are read; ``kept``: so many of the retained samples, evenly spaced."""
 
     most: int = 200
+    kept: int = 2000
 
 
 def files(place: Path) -> list[Path]:
     """Margins at or below a path."""
-    paths = [place] if place.is_file() else place.rglob("id_*.npy")
-    return sorted(path for path in paths if "margins" in path.parts and _MODEL.match(path.stem))
+    paths = [place] if place.is_file() else [*place.rglob("id_*.npy"), *place.rglob("*.npz")]
+    return sorted(
+        path
+        for path in paths
+        if ("margins" in path.parts and _MODEL.match(path.stem) if path.suffix == ".npy" else _margins.is_archive(path))
+    )
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """A model for each kind, forget set and number. Raises ValueError that names a file."""
+def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+    """A model for each kind, forget set and number; of archives, for each epoch and number. Raises ValueError that
+    names a file."""
+    models: list[Model | Unread] = []
+    for path in paths:
+        if path.suffix == ".npz":
+            try:
+                models += _of_archive(path, options)
+            except ValueError as error:
+                models.append(Unread(path, str(error)))
+    singles = [path for path in paths if path.suffix == ".npy"]
+    return models + _of_folders(singles, options) if singles else models
+
+
+def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     margins: dict[tuple, dict[str, Path]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
@@ -45,24 +77,23 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
         margins.setdefault((inside[0], kind, sets[0] if sets else None, number), {})[part] = path
-    numbers = sorted({key[2] for key in margins if key[2] is not None})
-    if not numbers:
+    if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says which forget set these margins are of")
     models: list[Model] = []
     counts: dict[tuple, int] = {}
-    for key in sorted(margins, key=str):
+    for key in sorted(margins, key=lambda key: (*map(str, key[:3]), key[3])):
         data, kind, number, _ = key
         if number is None:
             continue
         counts[data, kind, number] = counts.get((data, kind, number), 0) + 1
         if counts[data, kind, number] <= options.most:
             shared = margins.get((data, kind, None, key[3]), {})
-            models.append(_model(key, {**shared, **margins[key]}))
+            models.append(_of_one(key, {**shared, **margins[key]}, options.kept))
     return models
 
 
-def _model(key: tuple, paths: dict[str, Path]) -> Model:
-    data, kind, number, _ = key
+def _of_one(key: tuple, paths: dict[str, Path], kept: int) -> Model:
+    data, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
     model = Model(first, role, (data,), method="" if role != UNLEARNED else kind, task=f"forget_{number}")
@@ -71,17 +102,100 @@ def _model(key: tuple, paths: dict[str, Path]) -> Model:
         raise ValueError(f"{first}: margins of forget_{number} are missing for this model")
     if "retain" in values:
         values["retain"] = _subset(values["retain"], first, number)
-    names = {part: tuple(f"{PARTS[part]}:{i}" for i in range(len(value))) for part, value in values.items()}
+    model.raw = {"number": model_number, "files": paths, "counts": {part: len(value) for part, value in values.items()}}
+    _fill(model, values, model.task, kept)
+    return model
+
+
+def _of_archive(path: Path, options: Options) -> list[Model]:
+    arrays = _margins.archive(path)
+    words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
+    sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
+    models = []
+    for epoch, number in np.ndindex(*arrays["margins_forget"].shape[:2]):
+        if number >= options.most:
+            continue
+        model = Model(path, UNLEARNED, method="_".join(words.names), step=epoch + 1, task=sets[-1] if sets else "")
+        values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
+        model.raw = {"epoch": epoch, "counts": {part: len(value) for part, value in values.items()}}
+        _fill(model, values, model.task, options.kept)
+        models.append(model)
+    return models
+
+
+def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, kept: int) -> None:
+    """What margins float64 [samples] of each part say: probabilities, and confidence as an attack."""
     for part, value in values.items():
-        right = 1 / (1 + np.exp(-value))
-        model.readings[f"{part}_prob"] = Reading(PARTS[part], names[part], right)
+        chosen = tuple(range(len(value)))
+        if part == "retain" and len(value) > kept:
+            chosen = tuple(np.linspace(0, len(value) - 1, kept).astype(int).tolist())
+        right = 1 / (1 + np.exp(-value[list(chosen)]))
+        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, chosen), right)
     outside = next((part for part in ("val", "test") if part in values), None)
     if outside:
-        model.ids = (*names["forget"], *names[outside])
+        model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{outside}_prob"].ids)
         model.forget = np.arange(len(model.ids)) < len(values["forget"])
         model.heldout = ~model.forget
         model.scores = {"confidence": np.concatenate([values["forget"], values[outside]])}
-    return model
+
+
+@cache
+def _names(part: str, task: str, chosen: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of samples: equal numbers of two forget sets are not the same samples."""
+    place = f"{PARTS[part]}:" if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}:"
+    return tuple(f"{place}{number}" for number in chosen)
+
+
+def joined(models: list[Model]) -> list[Unread]:
+    """Say of the models of archives which set they were to forget, by the oracles that are here, and hold the KLOM that
+    is printed against what margins give. Returns archives that fit several sets; their models are taken out."""
+    oracles: dict[str, list[Model]] = {}
+    for model in models:
+        if model.role == RETRAIN and "number" in model.raw:
+            oracles.setdefault(model.task, []).append(model)
+    unread = []
+    for path in dict.fromkeys(model.file for model in models if "epoch" in model.raw):
+        alike = [model for model in models if model.file == path]
+        tasks = [alike[0].task] if alike[0].task else _fitting(path, alike[0], oracles)
+        if len(tasks) > 1:
+            sentence = f"{path}: fits {', '.join(tasks)}; lay it into a folder that is called after its forget set"
+            unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
+            models[:] = [model for model in models if model.file != path]
+        elif tasks and tasks[0] in oracles:
+            lines = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
+            for model in alike:
+                _rename(model, tasks[0], oracles[tasks[0]][0].words)
+                model.agreements, lines[model.raw["epoch"]] = lines[model.raw["epoch"]], []
+    return unread
+
+
+def _fitting(path: Path, model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
+    """Forget sets whose oracles have as many samples, and among several those that give the KLOM that is printed."""
+    tasks = [task for task, runs in oracles.items() if runs[0].raw["counts"] == model.raw["counts"]]
+    if len(tasks) < 2:
+        return tasks
+    arrays = _margins.archive(path)
+    given = [task for task in tasks if _all_agree(_margins.agreements(arrays, oracles[task], ("forget",)))]
+    return given or tasks
+
+
+def _all_agree(lines: list[list]) -> bool:
+    agreements = [agreement for line in lines for agreement in line]
+    return bool(agreements) and all(agreement.agrees for agreement in agreements)
+
+
+def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
+    """Call the samples of a model by the forget set that it turned out to be of."""
+    model.words = words
+    if model.task == task:
+        return
+    model.task = task
+    for name, reading in model.readings.items():
+        part = name.removesuffix("_prob")
+        chosen = tuple(int(sample.rsplit(":", 1)[1]) for sample in reading.ids)
+        model.readings[name] = Reading(reading.part, _names(part, task, chosen), reading.value)
+    if model.ids:
+        model.ids = (*model.readings["forget_prob"].ids, *model.ids[int(model.forget.sum()) :])
 
 
 def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:

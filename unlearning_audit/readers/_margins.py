@@ -1,0 +1,82 @@
+"""Margins of many models by epoch, as EasyDUB's reproduce.py writes them, with the KLOM that it prints."""
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import reason
+from unlearning_audit.readers._model import Agreement, Model
+
+PARTS = ("retain", "forget", "val")
+#: A margin beyond this is taken for this; histograms; the least probability of a bin that the other side has.
+CLIP, BINS, LEAST = 100.0, 20, 1e-5
+#: What reproduce.py prints of KLOM over samples.
+PRINTED = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5)}
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is an archive of margins, by the names of its arrays."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {f"margins_{part}.npy" for part in PARTS} <= set(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def archive(path: Path) -> dict[str, np.ndarray]:
+    """Its arrays: margins_<part> float32 [epochs, models, samples], klom_<how>_<part> float [epochs] where they are
+    printed. Raises ValueError that names the file."""
+    try:
+        with np.load(path, allow_pickle=False) as loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+    except Exception as error:
+        raise ValueError(f"{path}: this archive cannot be read ({reason(error)})") from None
+    shapes = {name: arrays[name].shape for name in (f"margins_{part}" for part in PARTS)}
+    for name, shape in shapes.items():
+        if len(shape) != 3 or shape[:2] != next(iter(shapes.values()))[:2] or not all(shape):
+            raise ValueError(f"{path}: {name} has shape {shape}, but all must be [epochs, models, samples]")
+        if arrays[name].dtype.kind != "f" or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{path}: {name} must hold floating-point numbers without NaN or infinity")
+    return arrays
+
+
+def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
+    """KL(models ‖ oracles) of the binned margins of each sample in nats, float64 [samples], as EasyDUB computes it:
+    both float [models, samples]; the largest margin of all lies in no bin. Source: Rinberg et al. 2026."""
+    both = [np.clip(side, -CLIP, CLIP) for side in (margin, oracle)]
+    start, stop = (np.minimum(*(side.min(0) for side in both)), np.maximum(*(side.max(0) for side in both)))
+    edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)
+    shares = []
+    for side in both:
+        above = np.stack([(side >= edge).sum(0) for edge in edges])
+        count = (above[:-1] - above[1:]).astype(np.float64)
+        shares.append(count / np.maximum(count.sum(0), 1))
+    p, q = shares
+    p_or_one = np.where(p > 0, p, 1.0)
+    return np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0)
+
+
+def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model], parts: Sequence[str] = PARTS) -> list[list]:
+    """For each epoch, KLOM as it is printed beside what margins give against the oracles of the same numbers; nothing
+    where so many oracles are not here, or were asked about other samples."""
+    models = arrays["margins_forget"].shape[1]
+    numbered = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
+    lines: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
+    for part in parts:
+        files = [numbered.get(number, {}).get(part) for number in range(models)]
+        if not all(files) or not any(f"klom_{how}_{part}" in arrays for how in PRINTED):
+            continue
+        oracle = np.stack([np.load(file, allow_pickle=False).reshape(-1) for file in files])
+        margins = arrays[f"margins_{part}"]
+        if oracle.shape[1] != margins.shape[2]:
+            continue
+        for epoch, margin in enumerate(margins):
+            values = klom(margin=margin, oracle=oracle)
+            for how, aggregate in PRINTED.items():
+                if (printed := arrays.get(f"klom_{how}_{part}")) is not None:
+                    name = f"klom_{how}_{part} of epoch {epoch + 1}"
+                    formula = f"KLOM against {models} oracles"
+                    lines[epoch].append(Agreement(name, float(printed[epoch]), float(aggregate(values)), formula))
+    return lines
