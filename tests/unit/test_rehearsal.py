@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
@@ -43,7 +44,10 @@ def build({arguments}):
     return {model}
 """
 WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "self.last(x)", "model": "Mine()"}
-HEAD = 'mine.py: build must give the model an attribute model.head, the name of its last layer in a text such as "fc"; '
+HEAD = (
+    "mine.py: model.head is 'fc', which is not a layer of the model; give the name of the last layer, or leave it out "
+)
+UNTOLD = "outputs, so that the last layer is not told by this; set model.head to its name, such as model.head ="
 WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
 
 
@@ -83,11 +87,52 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
 
 
 @pytest.mark.parametrize(
+    ("model", "head"),
+    [
+        (lambda nn: nn.Linear(64, 10), "0"),
+        (lambda nn: nn.Sequential(nn.Linear(64, 10), nn.ReLU()), "0"),
+        (lambda nn: nn.Sequential(nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Linear(12, 10, bias=False)), "2"),
+        (lambda nn: nn.Sequential(nn.Unflatten(1, (64, 1)), nn.Conv1d(64, 10, 1), nn.Flatten()), "1"),
+    ],
+    ids=["layer", "first", "last", "convolution"],
+)
+def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
+    from torch import nn
+    from unlearning_audit.bank.bank import Bank
+    from unlearning_audit.workflow.attempt import check_built
+
+    x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
+    bank = Bank.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])
+    assert bank.final_layer == head
+    assert bank.head == [name for name in bank.parameters if name.startswith(f"{head}.")]
+    assert bank.parameters[f"{head}.weight"].shape[:2] == (2, 10)
+    assert bank.logits().shape == (2, 4, 10)
+
+
+def test_a_layer_that_a_model_calls_head_is_its_final_layer():
+    from torch import nn
+    from unlearning_audit.workflow.attempt import check_built
+
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    model = check_built(Named(), 3, "mine.py")
+    assert model.final_layer_name == "head"
+    assert isinstance(model.head, nn.Linear)
+
+
+@pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        ("head", "None", f"{HEAD}found None"),
-        ("head", '"fc"', f"{HEAD}found 'fc', which is not a layer of it"),
-        ("head", "self.last", f"{HEAD}found Linear"),
+        ("head", '"fc"', f"{HEAD}where one layer has 10 outputs"),
+        ("head", "nn.Linear(64, classes)", f"mine.py: last, head each have 10 {UNTOLD} 'head'"),
+        (
+            "model",
+            "nn.Sequential(nn.Linear(64, 9))",
+            f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'",
+        ),
         ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
         ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),
         (

@@ -101,9 +101,9 @@ def test_a_model_that_cannot_be_trained_is_refused_before_anything_runs(here):
     )  # fmt: skip
     Path("mine.yaml").write_text(study)
     assert ended("check", "mine.yaml") == 0
-    Path("mine.py").write_text(Path("mine.py").read_text().replace('model.head = "3"', ""))
+    Path("mine.py").write_text(Path("mine.py").read_text().replace('model.head = "3"', 'model.head = "7"'))
     for name in ("check", "run"):
-        assert ended(name, "mine.yaml").startswith("audit: scenarios.noisy.model: mine.py: build must give the model")
+        assert ended(name, "mine.yaml").startswith("audit: scenarios.noisy.model: mine.py: model.head is '7', which")
     assert not Path("results").exists()
 
 
@@ -125,7 +125,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
     [
         ("attack", "return value, value >= threshold", "return value", "score must return (score, decision), arrays"),
         ("attack", "(logits, y, reference", "(reference, logits, y", "score must take (logits, y, reference, options"),
-        ("model", 'model.head = "3"', "", "build must give the model an attribute model.head, the name of its last"),
+        ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model; give"),
         (
             "model",
             "model = nn",

@@ -46,7 +46,7 @@ class Options(Settings):
 
 def build(options, shape, classes):
     import torch
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, classes))
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, classes), torch.nn.Linear(classes, classes))
 """
 LINES = [
     "scenarios.main.attacks.bad: bad_attack.py line 9, in score: AttributeError: 'numpy.ndarray' object has no "
@@ -56,8 +56,8 @@ LINES = [
     "scenarios.main.methods.crashes: bad_method.py line 11, in unlearn: the process crashed (segmentation fault)",
     "scenarios.main.methods.shapes: bad_method.py: unlearn must leave every tensor as it is: '0.weight' was float32 "
     "[8, 16, 64], now float32 [8, 16, 1]",
-    "scenarios.other.model: bad_model.py: build must give the model an attribute model.head, the name of its last "
-    'layer in a text such as "fc"; found None',
+    "scenarios.other.model: bad_model.py: 1, 2 each have 10 outputs, so that the last layer is not told by this; set "
+    "model.head to its name, such as model.head = '2'",
 ]
 
 

@@ -127,14 +127,19 @@ class Bank(Models):
     # ------------------------------------------------------------------ editing
 
     @property
+    def final_layer(self) -> str | None:
+        """The dotted name of the final layer: ``model.head``, or what was told of a user's model that has none."""
+        return getattr(self.model, "final_layer_name", None) or self.model.head
+
+    @property
     def head(self) -> list[str]:
         """Names of the parameters of the final layer. Raises ValueError for a model without one of its own."""
-        if self.model.head is None:
+        if self.final_layer is None:
             raise ValueError(
                 "this model has no final layer of its own, because its output weights are those of its tokens; leave "
                 "out methods that train or reset the final layer"
             )
-        return [name for name in self.parameters if name.startswith(f"{self.model.head}.")]
+        return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
         """Reinitialise the final layer, each model from its own seed."""

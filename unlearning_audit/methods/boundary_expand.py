@@ -53,7 +53,7 @@ def expanded(bank: Bank) -> Bank:
     """A copy of the models whose last layer has one class more."""
     narrow = bank.head
     wide = bank.copy()
-    wide.build = _with_another_class(bank.build, bank.model.head)
+    wide.build = _with_another_class(bank.build, bank.final_layer)
     wide.model = wide.build().to(bank.device, bank.dtype)
     engine = bank.engine
     wide.engine = Stacked(wide.model, engine.width) if isinstance(engine, Stacked) else Serial(wide.model)

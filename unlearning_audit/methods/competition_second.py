@@ -80,5 +80,5 @@ def layers(bank: Bank) -> list[str]:
     """Names of the weights that may be reset: those of convolutions, or of all linear layers but the head."""
     modules = dict(bank.model.named_modules())
     convolutions = [name for name, module in modules.items() if isinstance(module, nn.Conv2d)]
-    linear = [name for name, module in modules.items() if isinstance(module, nn.Linear) and name != bank.model.head]
+    linear = [name for name, module in modules.items() if isinstance(module, nn.Linear) and name != bank.final_layer]
     return [f"{name}.weight" for name in convolutions or linear]

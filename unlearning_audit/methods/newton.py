@@ -62,7 +62,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     """What the last layer reads of the samples ``index``, and a 1 for its bias: float64 [rows, width]."""
     names = bank.head
-    layer = bank.model.get_submodule(bank.model.head)
+    layer = bank.model.get_submodule(bank.final_layer)
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave it out here")
     seen: list[Tensor] = []

@@ -25,19 +25,44 @@ def of_model(settings: dict, place: dict) -> AbstractContextManager:
     return guard(registry.source_file("models", settings["model"], place["file"]))
 
 
-def check_built(model: object, file: str) -> None:
-    """Check that what a user's file built is a model that names its head. Raises PluginError that says what lacks."""
+def check_built(model: object, classes: int, file: str) -> nn.Module:
+    """The model that a user's file built, whose final layer has a name: that of ``model.head``, or the one layer that
+    answers with ``classes`` numbers. Raises PluginError that says what lacks."""
     if not isinstance(model, nn.Module):
         raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
-    head, names = getattr(model, "head", None), [name for name, _ in model.named_parameters()]
+    names = [name for name, _ in model.named_parameters()]
     if not names:
         raise PluginError(
             f"{readable(file)}: the model that build returned has no parameters, so that nothing is learned"
         )
-    if not isinstance(head, str) or not any(name.startswith(f"{head}.") for name in names):
-        requirement = 'model.head, the name of its last layer in a text such as "fc"'
-        value = f"{head!r}, which is not a layer of it" if isinstance(head, str) else type_of(head)
-        raise PluginError(f"{readable(file)}: build must give the model an attribute {requirement}; found {value}")
+    head = getattr(model, "head", None)
+    if not isinstance(head, str):
+        if not list(model.children()):  # a layer by itself has no name
+            model = nn.Sequential(model)
+        model.final_layer_name = _final(model, classes, file)
+    elif not any(name.startswith(f"{head}.") for name in names):
+        advice = f"give the name of the last layer, or leave it out where one layer has {classes} outputs"
+        raise PluginError(f"{readable(file)}: model.head is {head!r}, which is not a layer of the model; {advice}")
+    return model
+
+
+def _final(model: nn.Module, classes: int, file: str) -> str:
+    """The name of the one linear or convolutional layer with ``classes`` outputs."""
+    parameters = {name for name, _ in model.named_parameters()}
+    alike = [
+        name
+        for name, layer in model.named_modules()
+        if getattr(layer, "out_features", getattr(layer, "out_channels", None)) == classes
+        and f"{name}.weight" in parameters
+    ]
+    if len(alike) == 1:
+        return alike[0]
+    which = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
+    example = alike[-1] if alike else "fc"
+    raise PluginError(
+        f"{readable(file)}: {which} {classes} outputs, so that the last layer is not told by this; set model.head to "
+        f"its name, such as model.head = {example!r}"
+    )
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:

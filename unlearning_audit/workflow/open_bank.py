@@ -117,7 +117,7 @@ def builder(data: Data, settings: dict, place: dict, base: Sequence[str] = ()) -
     def build() -> nn.Module:
         model = architecture.build(options, data.x.shape[1:], data.classes)
         if place.get("file"):
-            check_built(model, architecture.__file__)
+            model = check_built(model, data.classes, architecture.__file__)
         if weights is not None:
             model.load_state_dict(weights)
         return model

@@ -260,8 +260,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
     def build(shape: tuple[int, ...], classes: int):
         with guard(file):
             model = module.build(options, shape, classes)
-        check_built(model, file)
-        return model
+        return check_built(model, classes, file)
 
     if setting is None:
         shapes, problem = ((64,), (1, 8, 8), (3, 32, 32)), None
@@ -289,7 +288,7 @@ def _model(plugin, file: str, setting: Setting | None) -> list[str]:
     learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
     size = sum(value[0].numel() for value in bank.parameters.values())
     return [
-        f"{file} keeps the contract: {size:,} weights, head {bank.model.head!r}.",
+        f"{file} keeps the contract: {size:,} weights, last layer {bank.final_layer!r}.",
         *setting.notes,
         f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these, "
         f"{right['never seen'][0]:.2f} on others",
