@@ -8,6 +8,7 @@ from unlearning_audit.artifacts.files import seal, write_json
 from unlearning_audit.display import ending
 from unlearning_audit.display.decisions import Decisions
 from unlearning_audit.display.lookup import Numbers
+from unlearning_audit.display.tables import verdicts
 from unlearning_audit.workflow import terminal
 
 from decision_cases import GOOD, made, rows
@@ -41,6 +42,22 @@ def test_the_ending_is_the_matrix_with_the_state_of_controls_and_the_report():
         "controls: ✓ hold",
         "Report: results/mine/report.html",
     ]
+
+
+def test_a_study_that_was_extended_without_a_plan_says_so_on_the_terminal_and_in_its_table():
+    """Which error a reader may rely on stands beside the verdicts; of a study that grew as planned nothing is said."""
+    found = made(("noisy", ""), *GOOD, rows("method_0", "distinguishable", 0.2, share=0.22))
+    cases = [case("noisy", name) for name in ("none", "retrain", "retrain_control", "method_0")]
+
+    def spoken():
+        lines = ending.text(ending.summary(Numbers([], cases), found, "mine", ()), "report.html").splitlines()
+        table = verdicts.verdicts(found, "mine")
+        return " ".join(lines), table.reading, verdicts.reading(found), *(row["note"] for row in table.records)
+
+    clause = "extended from 4 to 8 pairs after its verdicts could be seen"
+    assert not any(clause in text for text in spoken())
+    found.extended["noisy", ""] = {"unit": "pairs", "from": [4], "to": 8}
+    assert all(clause in text for text in spoken())
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from unlearning_audit.artifacts import verdicts as files
-from unlearning_audit.display import naming
+from unlearning_audit.display import lookup, naming
 from unlearning_audit.display.lookup import Cell
 from unlearning_audit.display.tables.typeset import decimals, interval, number
 from unlearning_audit.stats import decide
@@ -29,12 +29,19 @@ ROLES = {
     "model_utility": "model utility",
 }  # fmt: skip
 
+#: What is said of a scenario whose verdicts could be seen before it was made larger.
+EXTENDED = (
+    "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
+    "in more than 5 %"
+)
+
 
 @dataclass
 class Decisions:
     """``verdicts``, by place and method; ``distances``, ``ranks`` and ``resolution``, the rows of each place;
     ``spent``, seconds that a method took at a place, with the retrained models and originals it needs; ``family``:
-    within what a false verdict has 5 % in all, "scenario" or "study"."""
+    within what a false verdict has 5 % in all, "scenario" or "study"; ``extended``: places that were judged before, on
+    fewer pairs and by no plan, each with its ``unit``, the sizes ``from`` which it grew, and that ``to`` which."""
 
     verdicts: dict[Place, dict[str, dict]] = field(default_factory=dict)
     distances: dict[Place, list[dict]] = field(default_factory=dict)
@@ -42,6 +49,25 @@ class Decisions:
     resolution: dict[Place, list[dict]] = field(default_factory=dict)
     spent: dict[tuple[Place, str], float] = field(default_factory=dict)
     family: str = "scenario"
+    extended: dict[Place, dict] = field(default_factory=dict)
+
+    def extension(self, where: Place) -> str:
+        """That a scenario was extended without a plan, and what follows, in a clause; "" of any other."""
+        if where not in self.extended:
+            return ""
+        growth = self.extended[where]
+        return EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
+
+    def extensions(self) -> str:
+        """`extension` of all scenarios in a sentence; "" if there is none."""
+        places: dict[str, list[str]] = {}
+        for where in self.extended:
+            places.setdefault(self.extension(where), []).append(lookup.label(where))
+        named = {
+            clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
+            for clause, names in places.items()
+        }
+        return " ".join(f"{names}: {clause}." for clause, names in named.items())
 
     def verdict(self, where: Place, method: str) -> dict | None:
         """The line of verdicts.csv on a method, or None."""
@@ -101,6 +127,8 @@ def read(order: list[dict], ledger: list[dict] = ()) -> Decisions:
         decisions.distances[where] = files.read(comparison["distances"], files.DISTANCES)
         decisions.ranks[where] = files.read(comparison["ranks"], files.RANKS)
         decisions.family = comparison.get("family", decisions.family)
+        if comparison.get("extended"):
+            decisions.extended[where] = comparison["extended"]
         decisions.resolution[where] = files.read(comparison["resolution"], files.RESOLUTION)
         for method, nodes in comparison["made"].items() if ledger else ():
             decisions.spent[where, method] = sum(seconds[tuple(node)] for node in nodes)

@@ -40,6 +40,7 @@ def summary(
             *([f"{matrix.NEAREST} may be nearest"] if any(s.nearest for s in squares.judged()) else []),
         ],
         "controls": list(dict.fromkeys(f"{c.state.sign} {matrix.brief(c.state.words)}" for c in squares.columns)),
+        "extended": judgements.extensions(),
         "failures": len(failures),
         "nodes": {
             f"{place['scenario']}|{place['setting']}|{method}": [
@@ -70,6 +71,7 @@ def text(summary: dict, page: str, width: int = 100) -> str:
     title = textwrap.wrap(f"Study {summary['study']}: {summary['answer'][0] if summary['answer'] else ''}", width)[:3]
     legend = textwrap.wrap(", ".join([*summary["legend"], "% closed"]), width)
     legend += textwrap.wrap(f"controls: {', '.join(summary['controls'])}", width) if summary.get("controls") else []
+    legend += textwrap.wrap(summary.get("extended", ""), width)
     columns, lost = _fitting(summary, width)
     failed = min(summary["failures"], FAILURES) + 2 if summary["failures"] else 0
     # The head, the controls, a line for what is left out, the report.

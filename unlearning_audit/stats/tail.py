@@ -45,13 +45,14 @@ def advantage(
         count = int(side.sum())
         ordered = np.sort(values[side])
         weight = weight / weight.sum()
-        above = _above(values, ordered, share * (count + 1), 1)
+        places = _places(values, ordered)
+        above = _above(*places, share * (count + 1), 1)
         value[model] = weight @ above - share
         spread = np.sqrt(share * (1 - share) / count)
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
-        low, high = (weight @ _above(values, ordered, limit * (count + 1), 1) for limit in limits)
+        low, high = (weight @ _above(*places, limit * (count + 1), 1) for limit in limits)
         slope = max((high - low) / (limits[1] - limits[0]), 1.0)
-        unseen = np.where(side, _above(values, ordered, share * count, 0) - share, 0.0) / count
+        unseen = np.where(side, _above(*places, share * count, 0) - share, 0.0) / count
         moved = weight * (above - weight @ above)
         influence[model] = moved - slope * unseen
         variance, shared = by_chance(heldout=count, share=share)
@@ -75,11 +76,15 @@ def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     return square - share**2, both / ((heldout + 1) * (heldout + 2)) - share**2
 
 
-def _above(values: np.ndarray, ordered: np.ndarray, rank: float, more: int) -> np.ndarray:
-    """How likely each of ``values`` is among the ``rank`` (a number, rounded at random) largest of the ``ordered``
-    scores and, for ``more`` = 1, itself beside them; 0: it is one of them."""
+def _places(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many of the ``ordered`` scores are above each of ``values``, and how many equal it."""
     left, right = (np.searchsorted(ordered, values, side=end) for end in ("left", "right"))
-    higher, equal = len(ordered) - right, right - left
-    low = int(rank)
-    exceeded = [np.clip((place - higher) / np.maximum(equal + more, 1), 0.0, 1.0) for place in (low, low + 1)]
+    return len(ordered) - right, right - left
+
+
+def _above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.ndarray:
+    """How likely each of the values at these `_places` is among the ``rank`` (a number, rounded at random) largest
+    scores and, for ``more`` = 1, itself beside them; 0: it is one of them."""
+    low, ties = int(rank), np.maximum(equal + more, 1)
+    exceeded = [np.minimum(np.maximum((place - higher) / ties, 0.0), 1.0) for place in (low, low + 1)]
     return (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]

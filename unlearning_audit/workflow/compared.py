@@ -29,7 +29,8 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
         place = {"scenario": where[0], "setting": where[1], "methods": list(comparison.scenario.methods)}
         family = "study" if plan.study.family > 1 else "scenario"
-        places.append({**place, **files, "made": jobs, "family": family})
+        extended = {"extended": comparison.extended} if comparison.extended else {}
+        places.append({**place, **files, "made": jobs, "family": family, **extended})
     return places
 
 

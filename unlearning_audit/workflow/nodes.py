@@ -49,10 +49,12 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on all methods of one scenario: the files of its node by name."""
+    """The verdicts on all methods of one scenario: the files of its node by name, and how it was ``extended`` without a
+    plan, as `extensions.unplanned` says it."""
 
     scenario: Scenario
     outputs: dict[str, str]
+    extended: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass

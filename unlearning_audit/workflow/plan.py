@@ -4,8 +4,11 @@ Nothing is imported from torch, no artifact is read. Where models or scores lie 
 the plan goes on from these, which changes no number.
 """
 
+from dataclasses import replace
+
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import Scenario, Study
+from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import Plan
 from unlearning_audit.workflow.plan_external import External
 from unlearning_audit.workflow.plan_scenario import Judged
@@ -18,6 +21,7 @@ def make(study: Study) -> Plan:
     plan.models = _models(study, todo)
     for part in todo:
         part.add()
+    plan.comparisons = [replace(one, extended=extensions.unplanned(plan, one)) for one in plan.comparisons]
     return plan
 
 

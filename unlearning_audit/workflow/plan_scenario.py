@@ -6,8 +6,8 @@ from typing import Any
 
 from unlearning_audit.artifacts.files import ArtifactError, read_json
 from unlearning_audit.plugins import registry
-from unlearning_audit.stats import looks
 from unlearning_audit.study.schema import Plugin
+from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import ROOT, CaseFiles, Comparison, Node, Plan
 from unlearning_audit.workflow.plan_models import Models, after_request, chosen, method_label, sets
 
@@ -137,12 +137,11 @@ class Judged(Models):
         return {"known": attack(self.plan.draft(), best).outputs["scores"]} if best else {}
 
     def _level(self) -> dict[str, float]:
-        """The level of these verdicts, where looks were planned or a false one is rare in the whole study: α divided
-        by its number of scenarios (Bonferroni), whichever of these are asked for."""
-        planned, pairs = self.study.looks, self.scenario.protocol.options.get("pairs")
-        spent = planned and pairs is not None
-        alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
-        return {"alpha": alpha / self.study.family} if spent or self.study.family > 1 else {}
+        """The level of these verdicts, where looks were planned or a false one is rare in the whole study, whichever of
+        its scenarios are asked for."""
+        pairs = self.scenario.protocol.options.get("pairs")
+        alpha = extensions.level(self.plan, pairs)
+        return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.family > 1 else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Verdicts on all methods together, where some metric says how far they are from retraining."""

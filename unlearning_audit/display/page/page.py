@@ -82,7 +82,7 @@ def _first_screen(numbers: Numbers, judgements: Decisions, path: str, order: dic
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return {
         "matrix": squares,
-        "lead": lead.sentences(squares),
+        "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),
         "systems": list(dict.fromkeys(column.system for column in squares.columns)),
         "roomy": ROOMY,
         "legend": [

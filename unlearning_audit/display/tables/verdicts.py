@@ -45,9 +45,10 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
         for method in _ordered(rows):
             row = rows[method]
             lines.append(_line(judgements, where, method, row))
-            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}})
+            note = "; ".join(filter(None, (row["note"], judgements.extension(where))))
+            records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
     heads = (*HEADS, "p", "against none", "retain gap", "test gap")
-    reading = READING.format(family=FAMILIES[judgements.family][0])
+    reading = f"{READING.format(family=FAMILIES[judgements.family][0])} {judgements.extensions()}".rstrip()
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
@@ -128,7 +129,7 @@ def _gap(distances: dict[str, dict], role: str) -> Entry:
 
 def reading(judgements: Decisions) -> str:
     """How to read verdicts on a terminal, in a few sentences."""
-    return BRIEFLY.format(family=FAMILIES[judgements.family][1])
+    return f"{BRIEFLY.format(family=FAMILIES[judgements.family][1])} {judgements.extensions()}".rstrip()
 
 
 def brief(judgements: Decisions, where: Place) -> Sheet:

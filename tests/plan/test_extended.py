@@ -1,0 +1,91 @@
+"""A study that was made larger after its verdicts could be seen says so, unless that look was planned."""
+
+from pathlib import Path
+
+import pytest
+from plan_cases import BASE, changed
+from unlearning_audit.artifacts.files import write_spec
+from unlearning_audit.display import decisions
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import compared, plan
+
+PAIRS = "defaults/protocol/pairs"
+
+
+def planned(pairs: int, **edits) -> plan.Plan:
+    return plan.make(reading.read(changed(BASE, {PAIRS: pairs, **edits})))
+
+
+def make(made: plan.Plan) -> None:
+    """Leave behind what a run of the plan does, as far as planning looks at it."""
+    for node in made.all():
+        paths = [path for value in node.inputs.values() for path in ([value] if isinstance(value, str) else value)]
+        spec = Path(node.outputs["spec"])
+        spec.parent.mkdir(parents=True, exist_ok=True)
+        write_spec(spec, {"settings": node.settings, "inputs": sorted(paths)})
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def extended(made: plan.Plan) -> list[dict]:
+    return [place["extended"] for place in compared.comparisons(made) if "extended" in place]
+
+
+def test_more_pairs_after_a_look_are_named():
+    make(planned(2))
+    make(planned(4))
+    assert extended(planned(6)) == [{"unit": "pairs", "from": [2, 4], "to": 6}]
+    assert extended(planned(4)) == [{"unit": "pairs", "from": [2], "to": 4}]
+    assert extended(planned(2)) == []
+
+
+def test_other_methods_attacks_or_code_are_the_same_draws():
+    make(planned(2, **{"defaults/attacks": {"loss": {}}, "defaults/methods": {"none": {}, "retrain": {}}}))
+    assert extended(planned(4)) == [{"unit": "pairs", "from": [2], "to": 4}]
+
+
+@pytest.mark.parametrize(
+    "edit", [{"seed": 1}, {"defaults/data/label_noise": 0.1}, {"defaults/protocol/alpha": 0.2}], ids=str
+)
+def test_other_draws_are_another_study(edit):
+    make(planned(2))
+    assert extended(planned(4, **edit)) == []
+
+
+def test_what_a_plan_foresees_is_not_named():
+    looks = {"looks": [2, 4]}
+    make(planned(2, **looks))
+    assert extended(planned(4, **looks)) == []
+    # The plan was made after a look that had the whole 5 %, or does not hold that look.
+    assert extended(planned(4)) == [{"unit": "pairs", "from": [2], "to": 4}]
+    assert extended(planned(4, looks=[3, 4])) == [{"unit": "pairs", "from": [2], "to": 4}]
+
+
+def test_a_plan_made_after_the_look_comes_too_late():
+    make(planned(2))
+    assert extended(planned(4, looks=[2, 4])) == [{"unit": "pairs", "from": [2], "to": 4}]
+
+
+def test_sizes_that_one_study_asks_for_are_its_parts():
+    both = {"scenarios/larger": {"protocol": {"pairs": 4}}}
+    make(planned(2, **both))
+    assert extended(planned(2, **both)) == []
+
+
+def test_what_cannot_be_read_is_passed_over():
+    first = planned(2)
+    make(first)
+    Path(first.comparisons[0].outputs["spec"]).write_text("{")
+    assert extended(planned(4)) == []
+
+
+def test_the_clause_names_sizes_and_scenario():
+    place = {"unit": "pairs", "from": [2, 4], "to": 6}
+    judged = decisions.Decisions(extended={("noisy", ""): place, ("clean", ""): place})
+    assert judged.extension(("other", "")) == ""
+    assert judged.extension(("noisy", "")).startswith("extended from 2 and 4 to 6 pairs")
+    assert judged.extensions() == f"noisy, clean: {judged.extension(('noisy', ''))}."
+    assert decisions.Decisions().extensions() == ""

@@ -1,0 +1,109 @@
+"""Which verdicts lie here of the same draws with fewer pairs, so that a study was extended after they could be seen."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from unlearning_audit.artifacts.files import ArtifactError, read_json
+from unlearning_audit.stats import looks
+from unlearning_audit.workflow.nodes import ROOT, Comparison, Node, Plan
+
+#: What a population and its draws are, and which of its blocks were judged.
+Draws = dict[str, tuple[str, frozenset[int]]]
+
+
+def level(plan: Plan, pairs: int | None) -> float:
+    """The level of verdicts on so many pairs (None: of a protocol without pairs): what a planned look has of α, divided
+    by the number of scenarios where a false verdict is rare in the whole study (Bonferroni)."""
+    planned = plan.study.looks
+    spent = planned and pairs is not None
+    alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
+    return alpha / plan.study.family
+
+
+def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
+    """``unit``, the sizes that it was extended ``from``, and ``to``, of a comparison whose blocks were judged before
+    when they were fewer, by a study that had not planned this look; {} of any other.
+
+    The draws are the same where data, protocol with its options, seed, model and recipe are, whatever the methods, the
+    attacks and the code. Comparisons that the study itself asks for are parts of it. What was deleted is not seen.
+    """
+    folder = Path(comparison.outputs["spec"]).parent
+    beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
+    former = [name for name in beside if name not in plan.nodes["comparisons"]]
+    drawn = _planned_draws(plan, comparison) if former else {}
+    sizes: dict[str, set[int]] = {}
+    for name in former:
+        try:
+            earlier, alpha = _recorded(Path(ROOT, "comparisons", name).absolute())
+        except (ArtifactError, KeyError, OSError, StopIteration):
+            continue  # half a folder, or one of another version
+        unit = _grown(earlier, drawn)
+        if unit and not _foreseen(plan, unit, len(earlier[unit][1]), alpha):
+            sizes.setdefault(unit, set()).add(len(earlier[unit][1]))
+    if not sizes:
+        return {}
+    unit = min(sizes)
+    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(drawn[unit][1])}
+
+
+def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
+    """Whether that look is one of those that the study plans, and had the level that it has in the plan."""
+    return unit == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
+
+
+def _grown(earlier: Draws, drawn: Draws) -> str:
+    """The population that had fewer blocks, all of which are among those of today, while no other lost any; else ""."""
+    if earlier.keys() != drawn.keys():
+        return ""
+    pairs = [(name, earlier[name], drawn[name]) for name in drawn]
+    if not all(was[0] == now[0] and was[1] <= now[1] for _, was, now in pairs):
+        return ""
+    return next((name for name, was, now in pairs if was[1] < now[1]), "")
+
+
+def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
+    """The draws of a comparison of this plan."""
+    made = {node.outputs["spec"]: node for stage in ("data", "splits", "train") for node in plan.nodes[stage].values()}
+    where = comparison.scenario.name, comparison.scenario.setting
+    case = next(case for case in plan.cases if (case.scenario.name, case.scenario.setting) == where)
+    if len(case.originals) != len(case.splits):
+        return {}
+
+    def node(path: str) -> Node | None:
+        return made.get(str(Path(path).with_name("spec.json")))
+
+    batches = [(node(split), node(train)) for split, train in zip(case.splits, case.originals, strict=True)]
+    data = node(case.data)
+    if data is None or not all(split and train for split, train in batches):
+        return {}
+    return _draws(data.settings, [(split.settings, train.settings) for split, train in batches])
+
+
+@cache
+def _recorded(folder: Path) -> tuple[Draws, float]:
+    """The draws of a comparison on record in this absolute folder, and its level. Raises ArtifactError, KeyError,
+    OSError or StopIteration."""
+    record, root = read_json(folder / "spec.json"), folder.parents[2]
+    first = next(path for path in record["inputs"] if path.endswith("metrics.csv"))
+    judged = read_json(root / Path(first).with_name("spec.json"))
+    paths = [root / Path(path).with_name("spec.json") for path in judged["inputs"]]
+
+    def settings(stage: str) -> list[dict]:
+        return [read_json(path)["settings"] for path in dict.fromkeys(paths) if path.parts[-3] == stage]
+
+    splits, trains = settings("splits"), settings("train")
+    same = trains[:1] * len(splits)  # of one scenario: equal but for what they were trained on
+    alpha = record["settings"].get("alpha", looks.ALPHA)
+    return _draws(settings("data")[0] if splits else {}, list(zip(splits, same, strict=True))), alpha
+
+
+def _draws(data: dict, batches: list[tuple[dict, dict]]) -> Draws:
+    """Population → what it is, and its blocks; ``batches``: settings of memberships and of the models on them."""
+    populations: dict[str, tuple[str, frozenset[int]]] = {}
+    for split, train in batches:
+        kind = json.dumps([data, {k: v for k, v in split.items() if k != "blocks"}, train], sort_keys=True)
+        blocks = populations.get(split["population"], ("", frozenset()))[1]
+        populations[split["population"]] = kind, blocks | frozenset(split["blocks"])
+    return populations
