@@ -5,7 +5,7 @@ from job import script
 from unlearning_audit.artifacts import contributions as added
 from unlearning_audit.artifacts import rows, tables
 from unlearning_audit.artifacts import verdicts as files
-from unlearning_audit.comparisons import sensitivity
+from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.comparisons.distances import NONE
 from unlearning_audit.stats import decide
@@ -37,5 +37,5 @@ def comparisons(
     tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
     tables.write_rows(distances, comparison.distances, files.DISTANCES)
     tables.write_rows(ranks, comparison.ranks, files.RANKS)
-    tables.write_rows(resolution, comparison.resolution, files.RESOLUTION)
+    tables.write_rows(resolution, [*comparison.resolution, *planning.seeds(numbers)], files.RESOLUTION)
     return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

@@ -4,8 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.metrics import seed_spread
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.comparisons import planning
+from unlearning_audit.display import decisions
+from unlearning_audit.display.tables import verdicts as tables
+from unlearning_audit.metrics import _null, seed_spread
+from unlearning_audit.metrics import competition as score
 from unlearning_audit.protocols import competition
 from unlearning_audit.stats import nested
 
@@ -54,6 +60,69 @@ def test_copies_share_their_original_and_differ_in_how_they_are_unlearned():
     assert len(set(member.unlearning_seeds())) == 8
     alone = competition.draw(0, "all", data(), competition.Options(share=0.05, originals="many"), 3)
     assert alone.replicate is None
+
+
+def test_copies_that_leave_an_original_incomplete_are_refused():
+    with pytest.raises(ValueError, match="copies must divide the number of models, 20"):
+        competition.Options(originals="many", copies=3, blocks=2, models_per_block=10)
+
+
+@pytest.mark.parametrize(
+    ("originals", "copies", "groups"), [(8, 4, 16), (16, 2, 16), (17, 2, 16), (18, 3, 16), (24, 2, 5)]
+)
+def test_copies_of_an_original_are_left_out_together(originals, copies, groups):
+    """What they share would else look like the spread of models that are independent of each other."""
+    numbers = np.repeat(np.arange(originals), copies)
+    case = SimpleNamespace(membership=SimpleNamespace(originals=lambda: (np.arange(originals), numbers)))
+    options = score._with_whole_originals(case, score.Options(groups=groups))
+    kept = _null.subsets(len(numbers), len(numbers), options)[1:]
+    assert len(kept) >= 3
+    for stay, _ in kept:
+        by_original = stay.reshape(originals, copies)
+        assert (by_original.all(axis=1) | ~by_original.any(axis=1)).all()
+    assert score._with_whole_originals(
+        SimpleNamespace(membership=SimpleNamespace(originals=lambda: (np.arange(8), np.arange(8)))), options
+    ) is options  # fmt: skip
+
+
+def test_more_seeds_bring_what_their_variances_foretell():
+    """The spread of differences in mean confidence, over 2,000 studies of today's size and of larger ones."""
+    training, unlearning, retrained = 1.0, 0.6, 0.8
+    rows = {
+        "finetune": [
+            Row("sd_of_training", training, n=8), Row("sd_of_unlearning", unlearning, n=32), Row("accuracy", 0.5)
+        ],
+        "retrain": [Row("sd_of_training", 0.0, n=8), Row("sd_of_unlearning", retrained, n=32)],
+        "salun": [Row("sd_of_training", note="alone", n=1), Row("sd_of_unlearning", unlearning, n=32)],
+    }  # fmt: skip
+    plans = planning.seeds(rows)
+    assert {row["method"] for row in plans} == {"finetune"}
+    rng = np.random.default_rng(0)
+    for row in plans:
+        if (row["what"], row["times"]) not in (("today", 1.0), ("pairs", 4.0), ("models", 4.0)):
+            continue
+        p, m = row["units"], round(row["models"])
+        assert (p, m) == {"today": (8, 4), "pairs": (32, 4), "models": (8, 16)}[row["what"]]
+        assert (row["pair"], row["model"]) == (training**2, pytest.approx(unlearning**2 + retrained**2))
+        shape = (2_000, p, m)
+        phi = training * rng.standard_normal((2_000, p, 1)) + unlearning * rng.standard_normal(shape)
+        apart = (phi - retrained * rng.standard_normal(shape)).mean(axis=(1, 2))
+        t = stats.t_quantile(p=0.975, dof=p - 1)
+        assert row["half_width"] == pytest.approx(t * apart.std(), rel=0.08)
+
+
+def test_the_table_of_resolution_names_seeds_by_method():
+    rows = planning.seeds(
+        {
+            name: [Row("sd_of_training", 1.0, n=8), Row("sd_of_unlearning", 0.5, n=32)]
+            for name in ("finetune", "retrain")
+        }
+    )
+    judged = decisions.Decisions(resolution={("many", ""): rows}, distances={("many", ""): []})
+    (line,) = tables.resolution(judged, "s").lines
+    assert line.label == "mean confidence, finetune"
+    assert [cell.text for cell in line.cells][:4] == ["8 training seeds", "4", "", ""]
+    assert all(cell.text for cell in line.cells[4:])
 
 
 def test_the_rows_are_those_of_the_mean_confidence():

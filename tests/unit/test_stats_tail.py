@@ -60,7 +60,8 @@ def test_what_a_fair_draw_varies_by_is_known(heldout, share):
     """In closed form, against a simulation of two samples beside so many held-out ones."""
     rng, draws = np.random.default_rng(heldout), 40_000
     above = np.array([
-        tail._above(*tail._places(row[:2], np.sort(row[2:])), share * (heldout + 1), 1) for row in rng.random((draws, heldout + 2))
+        tail._above(*tail._places(row[:2], np.sort(row[2:])), share * (heldout + 1), 1)
+        for row in rng.random((draws, heldout + 2))
     ])  # fmt: skip
     variance, shared = tail.by_chance(heldout=heldout, share=share)
     for products, expected in ((above**2, variance + share**2), (above.prod(axis=1), shared + share**2)):

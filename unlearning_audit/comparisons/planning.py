@@ -1,13 +1,14 @@
 """What a study can distinguish, what a larger one could, and what would decide on a method that is inconclusive."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from unlearning_audit.artifacts.contributions import OF_SAMPLES
-from unlearning_audit.comparisons.distances import Read
+from unlearning_audit.artifacts.contributions import OF_ITSELF, OF_SAMPLES
+from unlearning_audit.artifacts.rows import Failure, Row
+from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
 from unlearning_audit.stats import decide, resolution
 from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components, Design
 
@@ -15,6 +16,8 @@ from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, NEEDED = "today", "decides_"
 COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
+#: What rows are called that tell two sources of randomness apart, and what their units are.
+SEEDS, TRAINING_SEEDS = "seed_spread", "training seeds"
 STEPS = 60  # bisections for the size of a pool
 
 #: The design with so many times as many pairs, models or samples.
@@ -29,6 +32,47 @@ def plans(method: str, metric: str, read: Read) -> list[dict]:
         if _count(parts.design, part) and (part == SAMPLES or read.side.audited.standard.narrows):
             designs += [(part, float(times), planned(part, times)) for times in factors]
     return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
+
+
+def of_seeds(method: str, training: Row, unlearning: Row, retrained: float) -> list[dict]:
+    """What more training seeds, and more unlearning seeds of each, would bring: half-widths of the difference in mean
+    confidence from retraining.
+
+    ``training`` and ``unlearning``: the rows of the metric `seed_spread`, standard deviations over originals and over
+    models of one original; ``retrained``: that over retrained models, each of which starts over. se² = σ²_training/p +
+    (σ²_unlearning + σ²_retrained)/(p·m) for p originals of which each has m models, and as many retrained ones.
+    """
+    originals = training.n
+    design = Design(originals, 1.0, unlearning.n / originals, 0)
+    parts = Components(training.value**2, 0.0, unlearning.value**2 + retrained**2, 0.0, 0.0, design, 1.0)
+    designs = [(TODAY, 1.0, design)]
+    for part in (PAIRS, MODELS):
+        designs += [(part, float(k), resolution.planned(design, dimension=part, times=k)) for k in TIMES[part]]
+    return [
+        {"metric": SEEDS, "method": method, "attack": "", "unit": TRAINING_SEEDS, "what": part, "times": times,
+         "units": larger.units, "models": larger.models, "samples": 0,
+         "half_width": resolution.half_width(of=parts, design=larger),
+         "least_distance": resolution.least_distance(of=parts, design=larger), "margin": np.nan, "outcome": "",
+         "assumed": np.nan, "pair": parts.pair, "pair_noise": 0.0, "model": parts.model, "model_noise": 0.0,
+         "sample": 0.0, "chance": OF_ITSELF}
+        for part, times, larger in designs
+    ]  # fmt: skip
+
+
+def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict]:
+    """`of_seeds` of every method whose rows (method → rows) tell its training seeds from its unlearning seeds."""
+    spreads = {
+        method: {row.metric: row for row in rows if isinstance(row, Row) and row.metric.startswith("sd_of_")}
+        for method, rows in numbers.items()
+    }
+    rows, reference = [], spreads.get(RETRAIN, {}).get("sd_of_unlearning")
+    retrained = reference.value if reference else np.nan
+    for method, spread in spreads.items():
+        if method not in (RETRAIN, CONTROL) and len(spread) == 2 and np.isfinite(retrained):
+            training, unlearning = spread["sd_of_training"], spread["sd_of_unlearning"]
+            if np.isfinite(training.value) and np.isfinite(unlearning.value):
+                rows += of_seeds(method, training, unlearning, retrained)
+    return rows
 
 
 def requirements(method: str, metric: str, read: Read) -> list[dict]:

@@ -91,7 +91,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
 
     def score() -> list[Row]:
         unlearned, retrained, independent = populations(case)
-        return evaluate(unlearned=unlearned, retrained=retrained, independent=independent, options=options, rng=rng)
+        grouped = _with_whole_originals(case, options)
+        return evaluate(unlearned=unlearned, retrained=retrained, independent=independent, options=grouped, rng=rng)
 
     return or_reason(case, score, "score")
 
@@ -113,9 +114,21 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
 
     def both() -> dict[str, Contribution]:
         phi = [models and models.phi for models in populations(case)]
-        return over_null(*phi, forget, options, rng) | _klom.contributions(*phi, forget, options)
+        grouped = _with_whole_originals(case, options)
+        return over_null(*phi, forget, grouped, rng) | _klom.contributions(*phi, forget, grouped)
 
     return or_nothing(case, both)
+
+
+def _with_whole_originals(case: Case, options: Options) -> Options:
+    """The same with as many groups as leave all copies of an original out together: what they share would else look
+    like the spread of independent models. Unchanged where there is one original, or a model of each."""
+    first, copies = case.membership.originals()
+    if len(first) in (1, len(copies)):
+        return options
+    most = min(options.groups, len(first))
+    groups = next((count for count in range(most, most // 2, -1) if len(first) % count == 0), len(first))
+    return options.model_copy(update={"groups": groups})
 
 
 def over_null(u, r, independent, index: np.ndarray, options: Options, rng) -> dict[str, Contribution]:

@@ -4,10 +4,10 @@ Triantafillou et al. 2024, §3. With ``originals: one`` every unlearned model st
 in the competition; with ``many`` each starts from an original of its own, or ``copies`` of them from one.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unlearning_audit.artifacts.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
@@ -36,6 +36,14 @@ class Options(Settings):
     models_per_block: int = Field(16, ge=1)
     classes: tuple[int, ...] = ()
     by_subject: bool = False
+
+    @model_validator(mode="after")
+    def _whole_originals(self) -> Self:
+        """Every original has as many copies."""
+        models = self.blocks * self.models_per_block
+        if self.originals == "many" and models % self.copies:
+            raise ValueError(f"copies must divide the number of models, {models}, and {self.copies} does not")
+        return self
 
 
 def blocks(options: Options) -> dict[str, int]:

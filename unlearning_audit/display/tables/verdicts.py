@@ -4,6 +4,7 @@ import math
 
 from unlearning_audit.artifacts import verdicts as files
 from unlearning_audit.comparisons.distances import DISAGREE
+from unlearning_audit.comparisons.planning import SEEDS
 from unlearning_audit.display import decisions, lookup, naming
 from unlearning_audit.display.decisions import Decisions, Place
 from unlearning_audit.display.tables.cost import duration
@@ -21,6 +22,8 @@ RESOLUTION = (
     "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
     "0.8, read on the retrained control: of this study, and as its variances foretell them for larger ones."
 )
+#: The line that tells training seeds of a method, its units, from unlearning seeds, its models of each.
+SEEDS_LABEL = "mean confidence, {}"
 #: In what a false verdict has 5 %: as the whole table says it, and briefly.
 FAMILIES = {"scenario": ("a scenario", "each scenario"), "study": ("the whole study", "the whole study")}
 #: How the parts of a note begin that name a plan.
@@ -180,24 +183,33 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     """A line for each deciding metric of each scenario, of the method that shows best what can be found."""
     lines, records = [], []
     for where, rows in judgements.resolution.items():
-        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]}
+        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | {SEEDS}
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
             of_metric = [row for row in rows if row["metric"] == metric]
-            method = spokesman(of_metric)
-            plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
-            today = plans["today", 1.0]
-            cells = [
-                Entry(f"{today['units']:g} {today['unit']}"),
-                Entry(f"{today['models']:g}"),
-                Entry(f"{today['samples']:g}" if today["samples"] else ""),
-                Entry(number(today["margin"], 2)),
-                *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
-            ]
-            lines.append(Line(decisions.label(metric), tuple(cells), (), lookup.label(where)))
+            named = {
+                method: SEEDS_LABEL.format(naming.method(method)) for method in dict.fromkeys(r["method"] for r in rows)
+            }
+            one = {spokesman(of_metric): decisions.label(metric)}
+            for method, name in (named if metric == SEEDS else one).items():
+                plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
+                if plans:
+                    lines.append(Line(name, _plans(plans), (), lookup.label(where)))
     heads = ("units", "models", "samples", "margin")
     columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
     return Sheet("resolution", "Resolution", RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
+
+
+def _plans(plans: dict[tuple[str, float], dict]) -> tuple[Entry, ...]:
+    """The cells of one line of the resolution, from its rows by what and how many times."""
+    today = plans["today", 1.0]
+    return (
+        Entry(f"{today['units']:g} {today['unit']}"),
+        Entry(f"{today['models']:g}"),
+        Entry(f"{today['samples']:g}" if today["samples"] else ""),
+        Entry("" if math.isnan(today["margin"]) else number(today["margin"], 2)),
+        *(Entry(_resolved(plans.get(plan))) for plan in PLANS.values()),
+    )
 
 
 PLANS = {
