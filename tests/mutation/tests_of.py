@@ -9,7 +9,7 @@ MODULES = [
     *(str(path.relative_to(ROOT / "unlearning_audit").with_suffix(""))
       for room in ROOMS for path in sorted((ROOT / "unlearning_audit" / room).rglob("*.py"))),
     "bank/fitting", "workflow/nodes", "workflow/plan", "workflow/plan_external", "workflow/plan_models",
-    "workflow/plan_scenario",
+    "workflow/plan_scenario", "adversary/external_case",
 ]  # fmt: skip
 
 SWAP = ("swap_game", "swap", "confusion", "accuracy")
@@ -125,6 +125,7 @@ TESTS = {
     "artifacts/tables": ("file_format", "tables", "case"),
     "bank/fitting": ("fitting", "bank", "lanes"),
     **{f"workflow/{name}": PLAN for name in ("nodes", "plan", "plan_models", "plan_scenario")},
+    "adversary/external_case": ("external_parts", "external_rows", "external_coins", "external_study"),
     "workflow/plan_external": ("plan/test_nodes_of_logits", "external_study", "plan/test_nodes", "plan/test_options"),
 }  # fmt: skip
 #: For files of a room without a line of their own.

@@ -155,4 +155,7 @@ def test_ruli_reads_its_populations():
     assert list(parts(case, SETTINGS)) == [
         "accuracy_retain", "accuracy_test", "auc", "privacy_auc"
     ]  # fmt: skip
+    assert parts(case, SETTINGS)["privacy_auc"].standard.ideal == 0.5
+    case.membership.split[:] = np.arange(len(own.split))  # no swapped pairs, so that sides may differ by themselves
+    assert np.isnan(parts(case, SETTINGS)["privacy_auc"].standard.ideal)
     assert list(ruli.aucs(*ruli.populations(case, every), ruli.Options(), np.arange(15))) == ["privacy_auc"]

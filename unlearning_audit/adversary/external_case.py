@@ -63,7 +63,7 @@ class ExternalCase(Case):
 
     @property
     def unpaired(self) -> str:
-        """Why the audited models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2025, §3.3)."""
+        """Why the audited models are not pairs of swapped splits; "" if they are (Tu, Hu & Ma 2024, §3.3)."""
         member = self.membership
         for block in np.unique(member.block):
             pair = member[member.block == block]

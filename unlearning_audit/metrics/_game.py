@@ -1,4 +1,4 @@
-"""The unlearning sample inference game, and an adversary's advantage in it (Tu, Hu and Ma 2025)."""
+"""The unlearning sample inference game, and an adversary's advantage in it (Tu, Hu and Ma 2024)."""
 
 from dataclasses import dataclass
 

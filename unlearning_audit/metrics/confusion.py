@@ -1,6 +1,6 @@
 """Interclass confusion (IC) test: does the unlearned model still confuse the two classes?
 
-Goel et al. 2023, as used in Tu, Hu and Ma 2025, section 4.4.
+Goel et al. 2023, as used in Tu, Hu and Ma 2024, section 4.4.
 """
 
 from dataclasses import replace

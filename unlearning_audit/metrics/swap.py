@@ -1,4 +1,4 @@
-"""The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2025)."""
+"""The SWAP test: Unlearning Quality Q, the advantages behind it, and the MIA score (Tu, Hu and Ma 2024)."""
 
 from collections.abc import Sequence
 
