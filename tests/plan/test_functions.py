@@ -54,6 +54,18 @@ def test_what_will_fail_is_told_before_anything_is_planned(file, fields, importe
     assert sentence in str(error.value)
 
 
+def test_packages_that_unlearning_does_without_are_not_missed(file):
+    (file.parent / "helper.py").write_text("import absent_two\n")
+    file.write_text(FUNCTION.format(imported="absent_one, helper"))
+    with pytest.raises(
+        StudyError, match=r"imports absent_one, absent_two, which are not .*without: \[absent_one, absent_tw"
+    ):
+        planned(study(options={"rate": 1}))
+    with pytest.raises(StudyError, match=r"it imports absent_two, which is not installed here"):
+        planned(study(options={"rate": 1}, without=["absent_one"]))
+    planned(study(options={"rate": 1}, without=["absent_one", "absent_two"]))
+
+
 def test_what_a_neighbour_imports_is_missed_as_well(file):
     tried = "try:\n    import absent_one\nexcept ImportError:\n    pass\n"
     (file.parent / "helper.py").write_text(f"{tried}import absent_two\n")

@@ -235,6 +235,16 @@ def repository(folder) -> str:
 WITHOUT = ["notherea", "nothereb", "nothered"]
 
 
+def test_the_loggers_of_torch_go_with_tensorboard():
+    before = sys.modules.get("torch.utils.tensorboard")
+    with _packages.absent(["tensorboard"]):
+        from torch.utils.tensorboard import SummaryWriter
+
+        SummaryWriter("runs").add_scalar("loss", 1.0)
+        assert isinstance(SummaryWriter, _packages.Nothing)
+    assert sys.modules.get("torch.utils.tensorboard") is before
+
+
 def test_all_packages_that_are_not_installed_are_named_at_once(tmp_path):
     """Those of files beside, too, but not those that code does without by itself."""
     file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])

@@ -173,6 +173,24 @@ def test_an_edit_of_what_a_users_file_imports_is_seen(here, text, helper):
         assert source.digest(here / "mine/one.py") == before
 
 
+def test_an_edit_anywhere_in_the_packages_around_a_users_file_is_seen(tmp_path):
+    """The file imports by the full name, as code does that is installed from its repository."""
+    inner = tmp_path / "theirs/inner"
+    inner.mkdir(parents=True)
+    (inner / "mine.py").write_text("from theirs.helper import rate\n")
+    parts = [tmp_path / "theirs/helper.py", tmp_path / "theirs/__init__.py", inner / "__init__.py"]
+    for part in parts:
+        part.write_text("rate = 1\n")
+    (tmp_path / "theirs/other.py").write_text("rate = 1\n")
+    digests = [source.digest(inner / "mine.py")]
+    for part in parts:
+        part.write_text("rate = 2.5\n")
+        digests.append(source.digest(inner / "mine.py"))
+    assert len(set(digests)) == 4
+    (tmp_path / "theirs/other.py").write_text("rate = 2.5\n")
+    assert source.digest(inner / "mine.py") == digests[-1]
+
+
 def test_what_is_installed_has_versions_and_is_no_part_of_a_digest(tmp_path):
     (tmp_path / "one.py").write_text(
         "import json\nimport numpy.linalg\nfrom scipy import stats\nimport no_such_module\n"

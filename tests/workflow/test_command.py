@@ -287,6 +287,42 @@ def test_a_function_of_a_notebook_becomes_a_file_and_a_line_of_a_study(capsys):
     assert study["defaults"]["methods"]["kit"] == {"file": "kit.py", "function": "unlearning"}
 
 
+def test_variables_of_a_function_are_not_those_of_the_notebook(tmp_path):
+    from unlearning_audit.command.notebooks import extracted
+
+    cells = ["rate = 2\nscale = 3", "x, y = next(iter(loader))\ntotal = 0\nnet = None",
+             "def step(net):\n    total = rate\n    for x, y in [(1, 2)]:\n        total += x + sum(y for y in [scale])"
+             "\n    return total",
+             "class Kit:\n    def __init__(self, net):\n        self.net = net\n    def run(self):\n"
+             "        return step(self.net)"]  # fmt: skip
+    (tmp_path / "kit.ipynb").write_text(
+        json.dumps({"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]})
+    )
+    text = extracted(tmp_path / "kit.ipynb", "Kit")
+    names = {}
+    exec(text, names)
+    assert names["Kit"](None).run() == 6
+    assert "loader" not in text
+    assert {"rate = 2", "scale = 3"} <= set(text.splitlines())
+
+
+def test_what_a_notebook_defines_from_what_had_the_name_before_is_taken_with_it(tmp_path):
+    from unlearning_audit.command.notebooks import extracted
+
+    cells = ["from collections import OrderedDict\nfrom collections import Counter", "unused = 1\nrate = 2",
+             "class OrderedDict(OrderedDict):\n    other = 'Counter'", "rate = rate + 1",
+             "def unlearn(model):\n    return OrderedDict(rate=rate)"]  # fmt: skip
+    content = {"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}
+    (tmp_path / "kit.ipynb").write_text(json.dumps(content))
+    text = extracted(tmp_path / "kit.ipynb", "unlearn")
+    names = {}
+    exec(text, names)
+    assert names["unlearn"](None) == {"rate": 3}
+    assert type(names["unlearn"](None)).other == "Counter"
+    assert "unused" not in text
+    assert "import Counter" not in text
+
+
 FUNCTION = """import torch
 from torch.nn.functional import cross_entropy
 

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import json
+import symtable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,14 @@ BUILTIN = frozenset(dir(builtins))
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement of a notebook's top level: its ``text``, and the names that it ``defines`` and ``uses``."""
+    """A statement of a notebook's top level: its ``text``, the names that it ``defines`` and ``uses``, and whether it
+    ``imports``. ``again``: names that it defines from what they were before, as ``class Data(Data)`` does."""
 
     text: str
     defines: frozenset[str]
     uses: frozenset[str]
     imports: bool
+    again: frozenset[str] = frozenset()
 
 
 def extracted(notebook: Path, function: str) -> str:
@@ -31,16 +34,17 @@ def extracted(notebook: Path, function: str) -> str:
         listed = ", ".join(functions) or "none"
         raise ValueError(f"{notebook}: it defines no function {function!r}; it has {listed}: name one with --function")
     chosen: set[int] = set()
-    waiting, known = [function], {function}
+    # What is defined twice counts as it was defined last, as after running all cells.
+    waiting, known = [(function, len(statements))], {function}
     while waiting:
-        name = waiting.pop()
-        # What is defined twice counts as it was defined last, as after running all cells.
-        at = max((number for number, one in enumerate(statements) if name in one.defines), default=None)
-        if at is not None:
+        name, end = waiting.pop()
+        at = max((number for number, one in enumerate(statements[:end]) if name in one.defines), default=None)
+        if at is not None and at not in chosen:
             chosen.add(at)
             fresh = statements[at].uses - known - BUILTIN
             known |= fresh
-            waiting += sorted(fresh)
+            waiting += [(one, len(statements)) for one in sorted(fresh)]
+            waiting += [(one, at) for one in sorted(statements[at].again)]
     chosen |= {number for number, one in enumerate(statements) if one.imports and "*" in one.defines}
     lines = [f'"""{function} of {notebook.name}, with what it refers to."""', ""]
     imports = [statements[number].text for number in sorted(chosen) if statements[number].imports]
@@ -73,10 +77,27 @@ def _read(node: ast.stmt, source: str) -> _Statement:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = frozenset((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
         return _Statement(text, names, frozenset(), imports=True)
-    uses = frozenset(
-        one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    )  # fmt: skip
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return _Statement(text, frozenset([node.name]), uses, imports=False)
+    if isinstance(node, ast.ClassDef):
+        uses = _outside(node)
+        again = {node.name} & set().union(*map(_loaded, (*node.bases, *node.keywords, *node.decorator_list)))
+        return _Statement(text, frozenset([node.name]), uses, imports=False, again=frozenset(again))
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return _Statement(text, frozenset([node.name]), _outside(node), imports=False)
+    uses = frozenset(_loaded(node))
     stored = frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
-    return _Statement(text, stored, uses, imports=False)
+    return _Statement(text, stored, uses, imports=False, again=stored & uses)
+
+
+def _outside(node: ast.stmt) -> frozenset[str]:
+    """Names that a function or class refers to and does not define itself, as parameters and variables of its own."""
+    top = symtable.symtable(ast.unparse(node), "notebook", "exec")
+    names, tables = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}, top.get_children()
+    while tables:
+        table = tables.pop()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+        tables += table.get_children()
+    return frozenset(names)
+
+
+def _loaded(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}

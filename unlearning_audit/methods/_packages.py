@@ -70,8 +70,9 @@ class _Finder:
 
 @contextmanager
 def absent(names: Sequence[str]) -> Iterator[None]:
-    """Meanwhile the packages of these names are `Nothing`, installed or not."""
-    finder = _Finder(names)
+    """Meanwhile the packages of these names are `Nothing`, installed or not; torch's own loggers go with tensorboard,
+    without which they cannot be imported."""
+    finder = _Finder([*names, *(["torch.utils.tensorboard"] if "tensorboard" in names else [])])
     hidden = {name: module for name, module in sys.modules.items() if finder.covers(name)}
     for name in hidden:
         del sys.modules[name]

@@ -148,14 +148,16 @@ def modules(*files: Path) -> dict[Path, str]:
     """``files`` and every module of the library that they import, directly or not: path → normalised text.
 
     Of a user's file also every module outside the library, but not of what is installed with a version of its own:
-    relative to the file, beside the first one, in the working directory, or in a folder that the code adds to the
-    import path by name; and files that it runs by name.
+    relative to the file, beside the first one or beside the packages around it, in the working directory, or in a
+    folder that the code adds to the import path by name; these packages; and files that it runs by name.
 
     Raises SyntaxError for a file that is not Python and OSError for one that cannot be read.
     """
     texts: dict[Path, str] = {}
     first = [path.resolve() for path in files]
-    todo = [(path, (path.parent,)) for path in first]
+    todo = [(path, (path.parent, *_packages_around(path)[-1:])) for path in first]
+    todo += [(folder / "__init__.py", beside) for path, beside in todo if not _in_library(path)
+             for folder in _packages_around(path)[:-1]]  # fmt: skip
     while todo:
         path, beside = todo.pop()
         if path in texts:
@@ -173,6 +175,15 @@ def modules(*files: Path) -> dict[Path, str]:
         sources += _places(path, code.files, Path.is_file)
         todo += [(source.resolve(), beside) for source in sources]
     return texts
+
+
+def _packages_around(path: Path) -> list[Path]:
+    """Folders of the packages around a file, and last the folder that holds the outermost; none outside of packages."""
+    folders = []
+    while (path.parent / "__init__.py").is_file():
+        folders.append(path.parent)
+        path = path.parent
+    return [*folders, path.parent] if folders else []
 
 
 def _places(path: Path, texts: tuple[str, ...], kind: Callable[[Path], bool]) -> list[Path]:

@@ -266,9 +266,11 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             raise ValueError(f"file {str(path)!r} does not exist; give a path relative to the working directory")
         if function.partition(".")[0] not in registry.defined(path):
             raise ValueError(f"{path}: a function {function} is missing; define it or name another with function")
-        missing = registry.missing_packages(path)
+        missing = [one for one in registry.missing_packages(path) if one not in method.options["without"]]
         if missing:
-            raise ValueError(f"{path}: it imports {missing[0]}, which is not installed here; pip install {missing[0]}")
+            listed = ", ".join(missing)
+            advice = f"pip install {' '.join(missing)}, or name what unlearning does not use: without: [{listed}]"
+            raise ValueError(f"{path}: it imports {listed}, which {_is(missing)} not installed here; {advice}")
         signature = registry.signature(path, function)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
@@ -278,6 +280,10 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
             arguments.assigned(parameters, method.options["options"], method.options["give"], more=signature[1])
         except ValueError as error:
             raise StudyError((*where,), f"{path}: {function}: {error}") from None
+
+
+def _is(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
