@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,20 @@ def test_what_is_installed_has_versions_and_is_no_part_of_a_digest(tmp_path):
         "import json\nimport numpy.linalg\nfrom scipy import stats\nimport no_such_module\n"
     )
     assert list(source.modules(tmp_path / "one.py")) == [tmp_path / "one.py"]
+
+
+def test_what_an_environment_below_this_one_has_installed_is_no_part_of_a_digest(tmp_path):
+    below = tmp_path / "below/site-packages"
+    (below / "other").mkdir(parents=True)
+    (below / "other/__init__.py").write_text("X = 1\n")
+    (tmp_path / "one.py").write_text("import other\n")
+    code = f"import sys\nsys.path.append({str(below)!r})\nfrom pathlib import Path\n"
+    code += "from unlearning_audit.plugins import source\nprint(*source.modules(Path('one.py')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(source.SCRIPTS)},
+    )  # fmt: skip
+    assert done.stdout.split() == [str(tmp_path / "one.py")]
 
 
 def test_a_helper_that_is_no_python_counts_by_its_bytes(tmp_path):

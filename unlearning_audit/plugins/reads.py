@@ -17,11 +17,13 @@ NAMED = 3
 #: What opens a file to write.
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
-#: Folders of what is installed, whose files have versions of their own.
+#: Folders of what is installed, whose files have versions of their own; also those of an environment below this one, as
+#: ``uv run --with`` and virtual environments that see the system's packages have it.
 INSTALLED = tuple(
     os.path.join(path, "")
     for path in {
-        sys.prefix, sys.base_prefix, *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
+        sys.prefix, sys.base_prefix, *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")),
+        *(path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")),
     }
 )  # fmt: skip
 
