@@ -59,8 +59,8 @@ def footprints(nodes: list[dict], facts: dict[str, dict], draws: Draws) -> dict:
         if kind and kind not in measured:
             data = draws.data(node["after"]["data"][0])
             build, settings = builder(data, node["settings"], node["place"])[0], node["settings"]
-            tokens = data.x.dtype.kind == "i"
-            measured[kind] = memory.footprint(build, data.x.shape[1:], tokens, settings["recipe"]["precision"])
+            tokens, precision = data.x.dtype.kind == "i", settings["recipe"]["precision"]
+            measured[kind] = memory.footprint(build, data.x.shape[1:], tokens, precision, memory.private(node))
     return measured
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional
 
+from unlearning_audit.bank.chunks import chunks
 from unlearning_audit.bank.engine import State, linear_layers
 
 #: Rows per chunk: for chains of linear layers, for gradients of means, for other networks.
@@ -23,11 +24,14 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     """∂/∂θ of the mean cross-entropy over ``x`` [rows, …], ``y`` int64 [rows]: name → tensor."""
     leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-    for part, label in zip(x.split(MEAN), y.split(MEAN), strict=True):
-        logits = functional_call(model, {**leaves, **buffers}, (part,))
-        loss = functional.cross_entropy(logits, label, reduction="sum") / len(x)
+
+    def add(part: slice) -> None:
+        logits = functional_call(model, {**leaves, **buffers}, (x[part],))
+        loss = functional.cross_entropy(logits, y[part], reduction="sum") / len(x)
         for name, g in _gradients(loss, leaves).items():
             total[name] += g
+
+    chunks(len(x), MEAN, add)
     return total
 
 

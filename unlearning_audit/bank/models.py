@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning_audit.bank import curvature
+from unlearning_audit.bank.chunks import chunks
 from unlearning_audit.bank.engine import Serial, Stacked, State, choose, forward_one, images_last, repeatable
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Batch, Rows, crop_and_flip
@@ -117,8 +118,9 @@ class Models:
         """Logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
         Bitwise repeatable, so that a method that changes nothing is detectable. ``chunk`` samples are worked on at
-        once; by default so many that a language model's vocabulary fits for each token, and on a CPU so few images that
-        what layers hand on stays in its caches (two to four times as fast with small residual networks).
+        once, fewer where memory is used up; by default so many that a language model's vocabulary fits for each token,
+        and on a CPU so few images that what layers hand on stays in its caches (two to four times as fast with small
+        residual networks).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.model.vocabulary if "tokens" in self.readings else 1
@@ -128,11 +130,13 @@ class Models:
         self.model.eval()
         out = []
         for model in range(len(self)):
-            parameters, buffers = self.state(model)
-            parts = [
-                forward_one(self.model, parameters, buffers, images_last(self.scaled(self.x[part.to(self.device)])))
-                for part in rows.split(chunk)
-            ]
+            weights, parts = self.state(model), []
+
+            def ask(part: slice, weights: tuple = weights, parts: list = parts) -> None:
+                x = images_last(self.scaled(self.x[rows[part].to(self.device)]))
+                parts.append(forward_one(self.model, *weights, x))
+
+            chunks(len(rows), chunk, ask)
             out.append(torch.cat(parts).float().cpu().numpy())
         return np.stack(out)
 

@@ -5,18 +5,20 @@ libraries of a card take for themselves cannot be measured here; `CONTEXT` and `
 """
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.func import functional_call
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from unlearning_audit.bank import curvature
+from unlearning_audit.bank.engine import linear_layers
+from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.open_bank import COPIES, SHARE
 
 GB = 10**9
@@ -33,13 +35,14 @@ MARGIN = 1.1
 #: Tensors of the size of the weights that an optimiser keeps.
 STATE = {"sgd": 1, "adam": 2, "adamw": 2, "rmsprop": 2}
 
-#: How many times the bytes of a row private training takes, which keeps what norms are computed from: 24 GB for 1,024
-#: images in a ResNet-18 with group normalisation, as measured by the same means.
-PRIVATE = 5
+#: Tensors of the size of the weights that private training keeps beside: summed gradients, noise, and their sum.
+PRIVATE = 3
 
-#: Most models of a job that train at once on a card.
-LANES = 4
+#: Groups of models of a job that train at once on a card, and models of a group that is stacked, at most.
+LANES, WIDTH = 4, 128
 
+#: Bytes of a number of a batch as it is read: of images a byte and what becomes of it; of tokens two whole numbers.
+READ = {False: 5, True: 12}
 
 #: Rows of the two steps that are measured.
 ROWS = (32, 64)
@@ -48,13 +51,16 @@ ROWS = (32, 64)
 @dataclass(frozen=True)
 class Footprint:
     """Bytes of one model: its ``weights`` and statistics, what models ``share``, and of a training step what it takes
-    beside them, gradients included: ``fixed`` and for each ``row``. ``divisible``: samples do not enter each other."""
+    beside them, gradients included: ``fixed`` and for each ``row``. ``divisible``: samples do not enter each other;
+    ``stacked``: all models step together on a card. ``largest``: bytes of the largest tensor of the weights."""
 
     weights: int
     share: int
     fixed: int
     row: int
     divisible: bool
+    stacked: bool = False
+    largest: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ class Fit:
 
 def job(node: dict, facts: dict, sizes: dict) -> Job:
     """A node with models (of `forecast.nodes`) in numbers; ``facts`` of its data and ``sizes`` of its memberships as
-    `Draws` gives them. A method counts as one that steps on two batches of its largest size at once."""
+    `Draws` gives them. A method counts as one that steps on two batches of its largest size at once; whether it reads
+    squared gradients of single samples, its file says."""
     settings, method = node["settings"], node["settings"].get("method")
     recipe, options = settings["recipe"], settings.get("method_options", {})
     answers = sizes["models"] * facts["samples"] * facts["classes"] * 4
@@ -95,12 +102,30 @@ def job(node: dict, facts: dict, sizes: dict) -> Job:
         return Job(sizes["models"], "sgd", 0, facts["bytes"], answers, curved=settings["signal"] == "squared_norms")
     if method in (None, "retrain"):
         models = sizes["originals" if method is None else "models"]
-        private, recorded = recipe["dp"] is not None, recipe["record_updates"] and method is None
-        rows = recipe["batch_size"]
-        return Job(models, recipe["optimiser"], rows, facts["bytes"], answers, recorded=recorded, private=private)
-    rows = 2 * max((value for name, value in options.items() if name.endswith("batch_size") and value), default=0)
-    optimiser = options.get("optimiser", "sgd")
-    return Job(sizes["models"], optimiser, rows, facts["bytes"], answers, unlearns=True, curved=not rows)
+        rows, recorded = recipe["batch_size"], recipe["record_updates"] and method is None
+        if private(node):  # which draws more now and then, and fills batches up to an eighth
+            rows += -(-rows // 8)
+        return Job(models, recipe["optimiser"], rows, facts["bytes"], answers, recorded=recorded, private=private(node))
+    batches, optimisers = zip(*_steps(options), strict=True)
+    heaviest = max(optimisers, key=lambda name: STATE[name])
+    squared = "squared_" in registry.source_file("methods", method, node["place"].get("method_file")).read_text()
+    return Job(sizes["models"], heaviest, 2 * max(batches), facts["bytes"], answers, unlearns=True, curved=squared)
+
+
+def _steps(options: dict) -> Iterator[tuple[int, str]]:
+    """Batch size and optimiser of every kind of step that a method's options name, 0 where there is none."""
+    sizes = [value or 0 for name, value in options.items() if name.endswith("batch_size")]
+    yield max(sizes, default=0), options.get("optimiser", "sgd")
+    for part in options.values():
+        if isinstance(part, dict):
+            yield from _steps(part)
+
+
+def private(node: dict) -> bool:
+    """Whether a job with models trains within a budget of privacy."""
+    settings = node["settings"]
+    trains = settings.get("method") in (None, "retrain") and "signal" not in settings
+    return trains and settings["recipe"]["dp"] is not None
 
 
 class Peak(TorchDispatchMode):
@@ -129,43 +154,81 @@ class Peak(TorchDispatchMode):
         return tensor.untyped_storage()._cdata
 
 
-def footprint(build: Callable[[], nn.Module], shape: tuple[int, ...], tokens: bool, precision: str) -> Footprint:
-    """The bytes of a model that ``build`` gives, for samples of that ``shape``."""
+def footprint(
+    build: Callable[[], nn.Module], shape: tuple[int, ...], tokens: bool, precision: str, private: bool = False
+) -> Footprint:
+    """The bytes of a model that ``build`` gives, for samples of that ``shape``; of ``private`` training as Opacus does
+    it."""
     model = build().train()
     named = dict(model.named_parameters())
-    state = named | {name: value for name, value in model.state_dict().items() if name not in named}
-    peaks = []
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        tensors = {
-            name: torch.empty(v.shape, dtype=v.dtype) for name, v in (named | dict(model.named_buffers())).items()
-        }
-        for name in named:
-            tensors[name].requires_grad_()
-        for rows in ROWS:  # so many that a step takes more of them than of the weights
-            x = torch.empty((rows, *shape), dtype=torch.int32 if tokens else torch.float32)
-            with Peak() as step, torch.autocast("cpu", torch.bfloat16, precision != "float32", cache_enabled=False):
-                functional_call(model, tensors, (x,)).float().sum().backward()
-            peaks.append(step.peak)
-            for name in named:
-                tensors[name].grad = None
-    row = (peaks[1] - peaks[0]) // (ROWS[1] - ROWS[0])
+    weights = sum(value.nbytes for value in (named | model.state_dict()).values())
     shared = sum(value.nbytes for value in getattr(model, "shared", ()))
     normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
-    weights = sum(value.nbytes for value in state.values())
-    return Footprint(weights, shared, max(peaks[0] - ROWS[0] * row, 0), row, not normed)
+    stacked, peaks = linear_layers(model) is not None, []
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        without_numbers(model)
+        step = _private(model) if private else _ordinary(model, precision)
+        for rows in ROWS:  # so many that a step takes more of them than of the weights
+            x = torch.empty((rows, *shape), dtype=torch.int32 if tokens else torch.float32)
+            with Peak() as within:
+                step(x)
+            peaks.append(within.peak)
+            model.zero_grad()
+    row = (peaks[1] - peaks[0]) // (ROWS[1] - ROWS[0])
+    fixed, read = max(peaks[0] - ROWS[0] * row, 0), READ[tokens] * math.prod(shape)
+    largest = max(value.nbytes for value in named.values())
+    return Footprint(weights, shared, fixed, row + read, not normed, stacked and not private, largest)
 
 
-def on_card(model: Footprint, job: Job, portion: int, lanes: int, pieces: int) -> float:
+def without_numbers(model: nn.Module) -> None:
+    """Put tensors that are made now, within a mode without numbers, in place of the weights and statistics."""
+    made: dict[int, Tensor] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, value in tensors.items():
+                if value is not None and id(value) not in made:
+                    empty = torch.empty(value.shape, dtype=value.dtype)
+                    made[id(value)] = (
+                        nn.Parameter(empty, value.requires_grad) if isinstance(value, nn.Parameter) else empty
+                    )
+                if value is not None:
+                    tensors[name] = made[id(value)]
+
+
+def _ordinary(model: nn.Module, precision: str) -> Callable[[Tensor], None]:
+    """Both passes of a step of training."""
+
+    def step(x: Tensor) -> None:
+        with torch.autocast("cpu", torch.bfloat16, precision != "float32", cache_enabled=False):
+            model(x).float().sum().backward()
+
+    return step
+
+
+def _private(model: nn.Module) -> Callable[[Tensor], None]:
+    """Those of private training."""
+    from unlearning_audit.bank.private import passes  # imports Opacus
+
+    both = passes(model)
+    return lambda x: both(x, torch.zeros(len(x), dtype=torch.int64))
+
+
+def on_card(model: Footprint, job: Job, portion: int, lanes: int, pieces: int, again: bool = True) -> float:
     """Bytes of a card: context, data, the module, weights at rest with what a method keeps of them, and each lane with
-    its copy of them, their gradients, the optimiser's state, masks and teachers, and a step."""
+    its copy of them, their gradients, the optimiser's state, masks and teachers, and a step. Where steps are recorded,
+    what a recording takes stays, and the first step of another size, if one comes ``again``, takes its own beside it.
+    Logits and mean gradients make do with what is left."""
     rest = COPIES if job.unlearns else 2 if job.recorded else 1
-    kept = STATE[job.optimiser] + (2 if job.unlearns else 1 if job.recorded else 0)
-    step = model.fixed + model.row * -(-job.rows // pieces) * (PRIVATE if job.private else 1)
+    kept = STATE[job.optimiser] + (2 if job.unlearns else 1 if job.recorded else PRIVATE if job.private else 0)
+    step = model.fixed + model.row * -(-job.rows // pieces)
     if job.curved:
-        step = max(step, 2 * curvature.OTHER * model.weights + model.row * curvature.OTHER)
-    lane = model.weights * (1 + kept) + step
+        # Weights and gradients for each sample, and those of one layer once more on the way into its kernel and out.
+        step = max(step, curvature.OTHER * (2 * (model.weights + model.largest) + model.row))
+    group = min(portion, WIDTH) if model.stacked else 1
     steady = job.data + model.share + model.weights * (1 + rest * portion)
-    return CONTEXT + MARGIN * (steady + lanes * lane)
+    if again and not (job.private or job.curved):
+        steady += group * step
+    return CONTEXT + MARGIN * (steady + lanes * group * (model.weights * (1 + kept) + step))
 
 
 def fitted(model: Footprint, job: Job, card: float) -> Fit | None:
@@ -177,9 +240,8 @@ def fitted(model: Footprint, job: Job, card: float) -> Fit | None:
         if not model.divisible or job.private or pieces >= job.rows:
             return None
         pieces *= 2
-    lanes = max(
-        k for k in range(1, min(LANES, portion) + 1) if k == 1 or on_card(model, job, portion, k, pieces) <= card
-    )
+    groups = 1 if job.private else min(LANES, -(-portion // WIDTH) if model.stacked else portion)
+    lanes = max(k for k in range(1, groups + 1) if k == 1 or on_card(model, job, portion, k, pieces) <= card)
     return Fit(portion, lanes, pieces, on_card(model, job, portion, lanes, pieces))
 
 
@@ -207,6 +269,7 @@ def kind(node: dict, facts: dict[str, dict]) -> str:
         return ""
     settings, about = node["settings"], facts[node["after"]["data"][0]]
     parts = [settings["model"], settings["options"], about["shape"], about["classes"], settings["recipe"]["precision"]]
+    parts.append(private(node))
     return json.dumps(parts, sort_keys=True)
 
 
