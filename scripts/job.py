@@ -18,6 +18,7 @@ import library  # noqa: F401 (the library is found by it)
 from unlearning_audit.artifacts import blocks
 from unlearning_audit.artifacts.files import checksum, node_of, seal, unwritable, write_spec
 from unlearning_audit.plugins import isolation
+from unlearning_audit.plugins.guard import MachineError, faulty
 from unlearning_audit.workflow.versions import VERSIONS
 
 
@@ -60,7 +61,11 @@ def script(function: Callable) -> Callable:
         with suppress(OSError):  # the disk may be full
             traceback.print_exc(file=log)
         # The log may never be seen; the sentence belongs on the terminal as well.
-        sentence = str(error) if expected else f"{type(error).__name__}: {error} (a defect; traceback in {job.log[0]})"
+        machine = isinstance(error, MachineError) or not faulty(error)
+        cause = "a fault of the machine; more" if machine else "a defect; traceback"
+        sentence = str(error) if expected else f"{type(error).__name__}: {error}"
+        if machine or not expected:
+            sentence += f" ({cause} in {job.log[0]})"
         print(f"\n{job.rule}: {sentence}\n", file=sys.__stderr__, flush=True)
         sys.exit(1)
     return function

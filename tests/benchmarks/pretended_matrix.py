@@ -1,15 +1,18 @@
 """All that a card is given, on the pretended one against the processor: every architecture by training (recorded SGD,
 Adam and relatives, momentum, jitter, recorded updates, bfloat16, DP), every method, curvature, readings and generation.
 
-    python tests/benchmarks/pretended_matrix.py [--models resnet8 gpt2 ...] [--parts train private methods read]
+    python tests/benchmarks/pretended_matrix.py [--models resnet8 gpt2 ...] [--parts train private methods read] \\
+        [--keep matrix.csv]
 
 Networks are tiny; images are random numbers. Prints a line for each cell: the largest difference of any number,
 replays, uploads, the two most frequent waits and their lines, and seconds. A cell that cannot be computed on the
 processor either says why. Ends with 1 if a cell failed or differs by more than `TOLERANCE` (bfloat16: `HALF`). The
-suite runs a part of this, `tests/unit/test_pretended_card.py`.
+suite runs a part of this, `tests/unit/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run
+again: stop it whenever, the next call goes on.
 """
 
 import argparse
+import csv
 import sys
 import tempfile
 import time
@@ -214,6 +217,28 @@ def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
     return right, f"{mark}{gap:.1e}, {replays} replays, {uploads} uploads, waits: {most or 'none'}"
 
 
+def kept(file: Path | None) -> dict[tuple[str, ...], tuple[str, str]]:
+    """(network, part, cell) → whether it is right, and its line, of what stands in the table."""
+    if file is None or not file.exists():
+        return {}
+    with open(file, encoding="utf-8", newline="") as lines:
+        return {
+            (row["network"], row["part"], row["cell"]): (row["right"], row["result"]) for row in csv.DictReader(lines)
+        }
+
+
+def keep(file: Path | None, key: tuple[str, ...], right: str, line: str) -> None:
+    """Add a line to the table."""
+    if file is None:
+        return
+    fresh = not file.exists()
+    with open(file, "a", encoding="utf-8", newline="") as table:
+        writer = csv.writer(table, lineterminator="\n")
+        if fresh:
+            writer.writerow(("network", "part", "cell", "right", "result"))
+        writer.writerow((*key, right, line))
+
+
 def said(error: Exception) -> str:
     """Type and first line of an error."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:160]}"
@@ -224,7 +249,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="CELL")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="a table that lines are added to")
     options = parser.parse_args(arguments)
+    done = kept(options.keep)
     warnings.filterwarnings("ignore", "Full backward hook|Secure RNG|Using a non-full backward")
     torch.set_num_threads(1)
     wrong = cells = 0
@@ -235,9 +262,13 @@ def main(arguments: list[str] | None = None) -> int:
             print(name, flush=True)
             for part in options.parts:
                 for label, recipe, run in PARTS[part](name):
-                    start = time.perf_counter()
-                    right, line = cell(name, Path(folder), recipe, run)
-                    cells, wrong = cells + 1, wrong + (not right)
+                    start, key = time.perf_counter(), (name, part, label)
+                    if key not in done:
+                        right, line = cell(name, Path(folder), recipe, run)
+                        done[key] = "yes" if right else "no", line
+                        keep(options.keep, key, *done[key])
+                    right, line = done[key]
+                    cells, wrong = cells + 1, wrong + (right != "yes")
                     print(f"  {part} {label}: {line} ({time.perf_counter() - start:.1f} s)", flush=True)
     print(f"{cells} cells, {wrong} wrong")
     return int(wrong > 0)

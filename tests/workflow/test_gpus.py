@@ -67,7 +67,8 @@ def test_jobs_meet_as_often_as_they_may(finished, tmp_path, together, arguments,
         chosen = {"file": "meet.py", "number": number, "together": together}
         study["defaults"]["methods"][f"meet{number}"] = chosen
     place.write(study)
-    run(place, "--cores", "8", "--until", "unlearn", *arguments)
+    done = run(place, "--cores", "8", "--until", "unlearn", *arguments)
+    assert done.returncode == 0, done.stdout
     seen = (place.folder / "seen").read_text().splitlines()
     assert seen == [expected] * 4
     assert sorted((place.folder / "came").read_text().split()) == ["0", "1", "2", "3"]
@@ -99,7 +100,48 @@ sys.meta_path.insert(0, Claims())
 """
 
 
-def run(place: Workplace, *arguments: str) -> None:
+#: Finds its card busy in the first attempts.
+BUSY = '''"""Busy: the card cannot be had for some attempts; then nothing is changed."""
+
+from pathlib import Path
+
+import torch
+from unlearning_audit.plugins.settings import Settings
+
+
+class Options(Settings):
+    """How many ``attempts`` fail."""
+
+    attempts: int
+
+
+def unlearn(bank, forget, retain, options):
+    """Fail as torch does."""
+    with open(f"tried{options.attempts}", "a") as file:
+        file.write("once\\n")
+    if len(Path(f"tried{options.attempts}").read_text().splitlines()) <= options.attempts:
+        raise torch.AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46)
+'''
+
+
+def test_a_job_whose_card_is_busy_is_tried_twice_more_and_then_fails_by_name(finished, tmp_path):
+    place = finished.copy(tmp_path / "work")
+    (place.folder / "busy.py").write_text(BUSY)
+    study = copy.deepcopy(TINY)
+    for attempts in (2, 3):
+        study["defaults"]["methods"][f"busy{attempts}"] = {"file": "busy.py", "attempts": attempts}
+    place.write(study)
+    done = run(place, "--cores", "2", "--keep-going", "--until", "unlearn")
+    assert done.returncode == 1
+    made = {path.parent.name.split("-")[-2] for path in (place.folder / "results" / "unlearn").glob("*/spec.json")}
+    assert "busy2" in made
+    assert "busy3" not in made
+    assert (place.folder / "tried3").read_text().split() == ["once"] * 3
+    assert "CUDA-capable device(s) is/are busy or unavailable" in done.stdout
+    assert "-busy3-" in done.stdout.partition("a fault of the machine; more in ")[2]
+
+
+def run(place: Workplace, *arguments: str) -> subprocess.CompletedProcess:
     """Run the study on a machine that seems to have two GPUs, numbers 7 and 8."""
     (place.folder / "claim").mkdir()
     (place.folder / "claim" / "sitecustomize.py").write_text(CLAIM)
@@ -110,8 +152,7 @@ def run(place: Workplace, *arguments: str) -> None:
         "PYTHONPATH": str(place.folder / "claim"),
     }
     del environment["UNLEARNING_DEVICE"]
-    done = subprocess.run(
+    return subprocess.run(
         [*place.command(), *arguments], env=environment, cwd=place.folder, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
