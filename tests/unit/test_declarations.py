@@ -100,7 +100,8 @@ def test_what_retraining_reads_by_theory():
                 "accuracy_gap", "exact_memorisation_gap", "extraction_strength_gap", "choice_gap", "epsilon_request",
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
                 "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
-                "retained_risk", "retained_risk_gap", "quantised_gap", "quantised_return",
+                "retained_risk", "retained_risk_gap", "quantised_gap", "quantised_return", "leak_at_k_gap",
+                "whole_at_k_gap",
             ),
             0,
         ),
@@ -128,7 +129,8 @@ def test_what_numbers_of_verdicts_are_held_against():
         "efficacy": ("nan", 1, "efficacy", "log"),
         **dict.fromkeys(("relearn_area", "quantised"), ("nan", 1, "accuracy", "difference")),
         **dict.fromkeys(
-            ("exact_memorisation", "choice_accuracy", "rouge_recall"), ("nan", 1, "accuracy", "difference")
+            ("exact_memorisation", "choice_accuracy", "rouge_recall", "leak_at_k"),
+            ("nan", 1, "accuracy", "difference"),
         ),
         "min_k_auc": ("nan", 1, "auc", "difference"),
         "truth_ratio_probability": ("nan", 1, "accuracy", "difference"),

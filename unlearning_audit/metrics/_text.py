@@ -10,7 +10,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.contributions import Contribution, Standard, single
 from unlearning_audit.artifacts.files import NoAnswerError
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _pairs, _units
+from unlearning_audit.metrics import _pairs, _units, row
 from unlearning_audit.stats import crossed, levels
 
 #: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
@@ -26,8 +26,8 @@ def by_pair(case: Case, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row
     except ValueError:
         return
     for block in blocks if len(blocks) > 1 else ():
-        for row in rows(case.target & (case.membership.block == block)):
-            yield replace(row, pair=block)
+        for of_pair in rows(case.target & (case.membership.block == block)):
+            yield replace(of_pair, pair=block)
 
 
 def roles(case: Case, member: Membership) -> dict[str, np.ndarray]:
@@ -65,6 +65,39 @@ def compared_files(case: Case) -> list[str] | None:
         return None
     retraining = case.unlearned_files == case.retrained_files
     return case.control_files if retraining else case.retrained_files
+
+
+def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.ndarray]]) -> list[Row]:
+    """Rows of forgotten and held-out samples (field ``role``) of every number in [0, 1] that ``read`` makes of the
+    reading of tokens [models, samples, tokens, 4]: (name, ``rule``) → float64 [models, samples]. With retrained models,
+    "…_gap" is the difference to theirs."""
+    member = case.membership
+    samples = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
+    all_models = np.ones(len(case.target), bool)
+    audited, retrained = (
+        None if source is None else read(case.signal("tokens", source, all_models, samples))
+        for source in (case.unlearned_files, compared_files(case))
+    )
+
+    def of_models(models: np.ndarray) -> list[Row]:
+        groups = {"split": member.split[models], "block": member.block[models]}
+        table = []
+        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
+            weight = mask[np.ix_(models, samples)].astype(np.float64)
+            columns = int(weight.any(0).sum())
+            if not weight.any(1).all():
+                continue
+            for (name, rule), value in audited.items():
+                level, place = weighted(value[models], weight), {"role": role, "rule": rule}
+                estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
+                table.append(row(metric=name, **place, estimate=estimate))
+                if retrained is not None:
+                    apart = crossed.difference(level, weighted(retrained[name, rule][models], weight))
+                    estimate = levels.of(apart, **groups, n=columns)
+                    table.append(row(metric=f"{name}_gap", **place, estimate=estimate))
+        return table
+
+    return list(by_pair(case, of_models))
 
 
 def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:

@@ -6,10 +6,9 @@ from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import RANK
 from unlearning_audit.artifacts.contributions import Contribution, Standard
 from unlearning_audit.artifacts.rows import Row
-from unlearning_audit.metrics import _text, row
+from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels
 
 #: What models say of single tokens is kept with the logits.
 NEEDS = ("fair_draw", "tokens")
@@ -43,34 +42,11 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     "exact_memorisation", the share of scored tokens that are the model's first guess (Tirumala et al. 2022), and
     "extraction_strength", the share of the text's end that greedy decoding gives without an error once what is before
     it is given (Carlini et al. 2021). With retrained models, "…_gap" is the difference to theirs: 0 as retrained."""
-    member = case.membership
-    samples = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
-    all_models = np.ones(len(case.target), bool)
-    files = _text.compared_files(case)
-    audited, retrained = (
-        None if source is None else both(case.signal("tokens", source, all_models, samples)[..., RANK])
-        for source in (case.unlearned_files, files)
-    )
 
-    def read(models: np.ndarray) -> list[Row]:
-        groups = {"split": member.split[models], "block": member.block[models]}
-        table = []
-        for role, mask in (("forget", member.forget), ("heldout", member.heldout)):
-            weight = mask[np.ix_(models, samples)].astype(np.float64)
-            columns = int(weight.any(0).sum())
-            if not weight.any(1).all():
-                continue
-            for name, value in audited.items():
-                level = _text.weighted(value[models], weight)
-                estimate = levels.of(level, **groups, n=columns, bounds=(0, 1))
-                table.append(row(metric=name, role=role, estimate=estimate))
-                if retrained is not None:
-                    apart = crossed.difference(level, _text.weighted(retrained[name][models], weight))
-                    estimate = levels.of(apart, **groups, n=columns)
-                    table.append(row(metric=f"{name}_gap", role=role, estimate=estimate))
-        return table
+    def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+        return {(name, ""): value for name, value in both(four[..., RANK]).items()}
 
-    return list(_text.by_pair(case, read))
+    return _text.of_tokens(case, read)
 
 
 #: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
