@@ -40,6 +40,12 @@ def test_the_expectation_is_that_of_sampled_answers(answers):
         assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values))
 
 
+@pytest.mark.parametrize("answers", [(), (0,), (4, -1)])
+def test_numbers_of_answers_that_are_none_are_refused(answers):
+    with pytest.raises(ValueError, match="answers"):
+        leak_at_k.Options(answers=answers)
+
+
 def test_more_answers_never_leak_less():
     logp = -np.random.default_rng(0).exponential(2.0, (2, 5, 6))
     several = [np.stack(leak_at_k.leaks(logp, answers)) for answers in (1, 2, 16, 1000)]

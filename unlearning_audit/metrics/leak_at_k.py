@@ -6,7 +6,7 @@ first scored token on has an expectation in closed form, so that no text has to 
 """
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.adversary.reference import LOGP
@@ -36,7 +36,7 @@ QUANTITIES = (
 class Options(Settings):
     """``answers``: how many are sampled, k; a verdict rests on the largest."""
 
-    answers: tuple[int, ...] = Field((1, 16, 128), min_length=1)
+    answers: tuple[PositiveInt, ...] = Field((1, 16, 128), min_length=1)
 
 
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
