@@ -30,6 +30,7 @@ def jsonl(path: Path, rows) -> None:
 @pytest.fixture
 def tofu(tmp_path):
     (tmp_path / "tofu").mkdir()
+    (tmp_path / "empty").mkdir()
     jsonl(tmp_path / "tofu" / "train.jsonl", ROWS)
     jsonl(tmp_path / "tofu" / "test.jsonl", [{"question": "Where is it?", "answer": "Not here."}])
     return tmp_path
@@ -139,7 +140,7 @@ def test_refusals_may_come_from_a_file(tofu):
         ({"answer": "reply"}, "train.jsonl: row 1 has no text in the column 'reply'"),
         ({"length": 12}, "length: 12 tokens leave no room for an answer to 'Who wrote"),
         ({"path": "nothing.jsonl"}, "nothing.jsonl cannot be read"),
-        ({"path": None, "repository": "tofu"}, "tofu cannot be read"),
+        ({"path": None, "repository": "empty"}, "empty cannot be read"),
         ({"public": 0.99}, "make public smaller"),
     ],
 )

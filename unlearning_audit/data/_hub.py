@@ -1,15 +1,20 @@
-"""Data sets of the hub, or saved to a folder by the library datasets, row by row."""
+"""Data sets of the hub, or in a folder as the library datasets saves or loads it, row by row."""
 
+import functools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+#: Files by which a folder is known as written by ``save_to_disk``.
+SAVED = ("dataset_dict.json", "state.json")
 
 
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
 ) -> Iterator[dict]:
-    """The rows of one split, streamed: of the folder ``root / repository`` that ``save_to_disk`` wrote (of the folder
-    ``subset`` in it, if there is one), or of the hub's data set of that name. Raises ValueError that names the data
-    set, its splits or its columns."""
+    """The rows of one split: of the folder ``root / repository`` (of the folder ``subset`` in it, if there is one), or
+    streamed of the hub's data set of that name. Raises ValueError that names the data set, its splits or its columns.
+    """
     dataset = opened(root, repository, subset, revision, split)
     missing = [name for name in columns or [] if name not in (dataset.column_names or [])]
     if missing:
@@ -22,7 +27,8 @@ def rows(
 
 
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str):
-    """One split of a data set, not yet read. Raises ValueError."""
+    """One split of a data set, not yet read: of a folder as ``save_to_disk`` wrote it, or of files in a layout that
+    ``load_dataset`` knows, such as train.csv, data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError."""
     import datasets
 
     folder = root / repository
@@ -31,7 +37,10 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
     try:
         if not folder.is_dir():
             return datasets.load_dataset(repository, subset, revision=revision, split=split, streaming=True)
-        whole = datasets.load_from_disk(str(folder))
+        if any((folder / name).exists() for name in SAVED):
+            whole = datasets.load_from_disk(str(folder))
+        else:
+            whole = datasets.load_dataset(str(folder), cache_dir=_cache())
     except Exception as error:  # of the library, the network and the disk
         where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be fetched"
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
@@ -42,3 +51,14 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
     if split not in whole:
         raise ValueError(f"{repository} has no split {split!r}; it has {', '.join(whole)}")
     return whole[split]
+
+
+@functools.cache
+def _cache() -> str:
+    """A folder that goes with the process: what is converted of a user's folder is kept nowhere else."""
+    folder = tempfile.TemporaryDirectory(prefix="unlearning-datasets-")
+    _kept.append(folder)
+    return folder.name
+
+
+_kept: list[tempfile.TemporaryDirectory] = []

@@ -1,4 +1,4 @@
-"""Any data set of images or of texts with labels: of the hub, or a folder saved by the library datasets."""
+"""Any data set of images or of texts with labels: of the hub, or a folder that the library datasets saves or loads."""
 
 from pathlib import Path
 
@@ -13,9 +13,10 @@ TEXT = ("string", "large_string")
 
 
 class Options(Settings):
-    """``repository``: its name on the hub or, where a folder has that name, one written by ``save_to_disk``;
-    ``subset``, ``revision`` (name one, or a later version of the data is another data set) and the splits ``train`` and
-    ``test``, if there is one.
+    """``repository``: its name on the hub or, where a folder has that name, one written by ``save_to_disk`` or with
+    files that ``load_dataset`` knows: csv, JSON lines, parquet, or pictures in a folder for each class; ``subset``,
+    ``revision`` (name one, or a later version of the data is another data set) and the splits ``train`` and ``test``,
+    if there is one.
 
     Columns that are not named are found: the one with class labels, or ``label``; the one with images, or with texts.
     ``label``: the column with labels, numbers or names, and either ``image``, a column of images, which become
