@@ -6,6 +6,7 @@ import math
 import resource
 import subprocess
 
+import pandas
 import pytest
 from unlearning_audit.artifacts import rows
 
@@ -72,9 +73,17 @@ def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was
     assert sum(one.get("attacks") == ["confidence", "modified_entropy", "random"] for one in taken) == 3
     workplace.write(more)
     workplace.run()
-    for name in ("metrics.csv", "headline.txt", "tables/quality.csv", "tables/verdicts.csv"):
+    for name in ("metrics.csv", "tables/quality.csv"):
         path = f"results/tiny/{name}"
         assert (grown.folder / path).read_bytes() == (workplace.folder / path).read_bytes(), name
+    longer, at_once = ((place.folder / "results/tiny/headline.txt").read_text() for place in (grown, workplace))
+    assert [text.replace("\n", " ").count("extended from 2 to 3 pairs") for text in (longer, at_once)] == [1, 0]
+    assert longer.split("\n\n", 2)[2] == at_once.split("\n\n", 2)[2]
+    longer, at_once = (
+        pandas.read_csv(place.folder / "results/tiny/tables/verdicts.csv") for place in (grown, workplace)
+    )
+    pandas.testing.assert_frame_equal(longer.drop(columns="note"), at_once.drop(columns="note"))
+    assert longer["note"].str.contains("extended from 2 to 3 pairs").all()
 
 
 def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(workplace):
