@@ -84,6 +84,7 @@ include: "rules/generate.smk"
 include: "rules/attack.smk"
 include: "rules/metrics.smk"
 include: "rules/comparisons.smk"
+include: "rules/tables.smk"
 include: "rules/report.smk"
 include: "rules/forecast.smk"
 

@@ -1,6 +1,7 @@
 """Folders of labelled data as the library datasets saves and loads them."""
 
 import numpy as np
+import pandas
 import pytest
 from PIL import Image
 from unlearning_audit.data import hub
@@ -23,21 +24,18 @@ def saved(folder):
 
 
 def csv(folder):
-    pandas = pytest.importorskip("pandas")
     folder.mkdir()
     for name, rows in (("train", table(0, 30)), ("test", table(30, 40))):
         pandas.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
 
 
 def json_lines(folder):
-    pandas = pytest.importorskip("pandas")
     (folder / "data").mkdir(parents=True)
     for name, rows in (("train", table(0, 30)), ("test", table(30, 40))):
         pandas.DataFrame(rows).to_json(folder / "data" / f"{name}.jsonl", orient="records", lines=True)
 
 
 def parquet(folder):
-    pandas = pytest.importorskip("pandas")
     (folder / "data").mkdir(parents=True)
     for name, rows in (("train-00000-of-00001", table(0, 30)), ("test-00000-of-00001", table(30, 40))):
         pandas.DataFrame(rows).to_parquet(folder / "data" / f"{name}.parquet")

@@ -436,7 +436,7 @@ def test_what_a_folder_of_lira_lacks_is_named(tmp_path, problem):
     elif problem == "shape":
         np.save(folder / "logits/0000000010.npy", np.zeros((300, 1, 2, 3), np.float32))
     else:
-        np.save(folder / "keep.npy", np.array([{}]), allow_pickle=True)
+        np.save(folder / "keep.npy", np.array([{}]))
     sentence = {"labels": "no labels", "answers": "neither logits", "shape": "does not fit", "pickle": "pickled"}
     with pytest.raises(ValueError, match=sentence[problem]):
         readers.imported([tmp_path])

@@ -40,7 +40,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
         if any((folder / name).exists() for name in SAVED):
             whole = datasets.load_from_disk(str(folder))
         else:
-            whole = datasets.load_dataset(str(folder), cache_dir=_cache())
+            whole = datasets.load_dataset(str(folder), cache_dir=_cache().name)
     except Exception as error:  # of the library, the network and the disk
         where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be fetched"
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
@@ -54,11 +54,6 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
 
 
 @functools.cache
-def _cache() -> str:
+def _cache() -> tempfile.TemporaryDirectory:
     """A folder that goes with the process: what is converted of a user's folder is kept nowhere else."""
-    folder = tempfile.TemporaryDirectory(prefix="unlearning-datasets-")
-    _kept.append(folder)
-    return folder.name
-
-
-_kept: list[tempfile.TemporaryDirectory] = []
+    return tempfile.TemporaryDirectory(prefix="unlearning-datasets-")

@@ -1,0 +1,281 @@
+# Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
+from unlearning_audit.workflow import parameters
+
+# Files of the workflow are known by their content, which is in a job's settings. Their paths are given by functions of
+# the input, because Snakemake does not compare such params: nothing is made again when the folder is moved.
+PUBLISHED = f"{workflow.basedir}/resources/published/published.csv"
+SHOWN = "../resources/captions/shown.rst"
+
+
+wildcard_constraints:
+    study="|".join([STUDY, *SYSTEMS.values()]),
+
+
+rule collect:
+    """Gather the numbers of every method in every scenario in one table."""
+    input:
+        metrics=reads(parameters.collect),
+    output:
+        union="results/{study}/metrics.csv",
+    log:
+        "results/{study}/logs/collect.txt",
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.collect),
+    script:
+        "../scripts/collect.py"
+
+
+rule cost:
+    """Write the cost ledger: seconds and memory of every job, by stage and method."""
+    input:
+        specs=reads(parameters.cost),
+    output:
+        ledger="results/{study}/cost.csv",
+        csv=report(
+            "results/{study}/tables/cost.csv",
+            caption=SHOWN,
+            category="cost",
+            labels={"table": "cost"},
+        ),
+        md="results/{study}/tables/cost.md",
+        tex="results/{study}/tables/cost.tex",
+    log:
+        "results/{study}/logs/cost.txt",
+    priority: PRIORITY["cost"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.cost),
+    script:
+        "../scripts/cost.py"
+
+
+rule verdicts:
+    """Write the verdicts on all methods, their ranks and what the study can tell, and draw them."""
+    input:
+        comparisons=reads(parameters.verdicts),
+        ledger=rules.cost.output.ledger,
+    output:
+        tables=report(
+            expand(
+                "results/{{study}}/tables/{table}.{kind}",
+                table=["verdicts", "ranks", "resolution"],
+                kind=["csv", "md", "tex"],
+            ),
+            caption=SHOWN,
+            category="verdicts",
+        ),
+        drawings=report(
+            expand(
+                "results/{{study}}/figures/{figure}.{kind}",
+                figure=["verdicts", "resolution"],
+                kind=["svg", "png"],
+            ),
+            caption=SHOWN,
+            category="verdicts",
+        ),
+    log:
+        "results/{study}/logs/verdicts.txt",
+    priority: PRIORITY["verdicts"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.verdicts),
+    script:
+        "../scripts/verdicts.py"
+
+
+rule records:
+    """Gather which forgotten records are still recognised, as a list, a table and a figure."""
+    input:
+        records=reads(parameters.records),
+    output:
+        union="results/{study}/records.csv",
+        csv=report(
+            "results/{study}/tables/records.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "records"},
+        ),
+        md="results/{study}/tables/records.md",
+        tex="results/{study}/tables/records.tex",
+        svg=report(
+            "results/{study}/figures/records.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "records"},
+        ),
+        png="results/{study}/figures/records.png",
+    log:
+        "results/{study}/logs/records.txt",
+    priority: PRIORITY["verdicts"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.records),
+    script:
+        "../scripts/records.py"
+
+
+rule tuning:
+    """Show what tuning found: chosen and published settings side by side, the front of all that were tried and of those
+    that are audited, and where methods stand over all scenarios."""
+    input:
+        reads(parameters.tuning),
+    output:
+        csv=report(
+            "results/{study}/tables/tuning.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "tuning"},
+        ),
+        md="results/{study}/tables/tuning.md",
+        tex="results/{study}/tables/tuning.tex",
+        svg=report(
+            "results/{study}/figures/tuning.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "tuning"},
+        ),
+        png="results/{study}/figures/tuning.png",
+        standings_csv=report(
+            "results/{study}/tables/standings.csv",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"table": "standings"},
+        ),
+        standings_md="results/{study}/tables/standings.md",
+        standings_tex="results/{study}/tables/standings.tex",
+        front_svg=report(
+            "results/{study}/figures/front.svg",
+            caption=SHOWN,
+            category="verdicts",
+            labels={"figure": "front"},
+        ),
+        front_png="results/{study}/figures/front.png",
+    log:
+        "results/{study}/logs/tuning.txt",
+    priority: PRIORITY["verdicts"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.tuning),
+    script:
+        "../scripts/tuning.py"
+
+
+rule table:
+    """Write one table of the study as csv, Markdown and LaTeX."""
+    input:
+        reads(parameters.table, "table"),
+        metrics=rules.collect.output.union,
+    output:
+        csv=report(
+            "results/{study}/tables/{table}.csv",
+            caption=SHOWN,
+            category=lambda wildcards: parameters.protocols(
+                PLAN, PLAN.study.tables, wildcards.table
+            ),
+            labels={"table": "{table}"},
+        ),
+        md="results/{study}/tables/{table}.md",
+        tex="results/{study}/tables/{table}.tex",
+    log:
+        "results/{study}/logs/table-{table}.txt",
+    wildcard_constraints:
+        table="|".join(["headline", *PLAN.study.tables]),
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.table, "table"),
+        published=lambda wildcards, input: PUBLISHED,
+    script:
+        "../scripts/tables.py"
+
+
+rule figure:
+    """Draw one figure of the study as svg and png."""
+    input:
+        reads(parameters.figure, "figure"),
+        metrics=rules.collect.output.union,
+    output:
+        svg=report(
+            "results/{study}/figures/{figure}.svg",
+            caption=SHOWN,
+            category=lambda wildcards: parameters.protocols(
+                PLAN, PLAN.study.figures, wildcards.figure
+            ),
+            labels={"figure": "{figure}"},
+        ),
+        png="results/{study}/figures/{figure}.png",
+    log:
+        "results/{study}/logs/figure-{figure}.txt",
+    wildcard_constraints:
+        figure="|".join(PLAN.study.figures) or "none",
+    priority: PRIORITY["figure"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.figure, "figure"),
+    script:
+        "../scripts/figures.py"
+
+
+rule meta:
+    """Meta-evaluation: what every metric of the study is worth, as a table and as a figure."""
+    input:
+        reads(parameters.meta),
+        metrics=rules.collect.output.union,
+    output:
+        csv=report(
+            "results/{study}/tables/meta.csv",
+            caption=SHOWN,
+            category="metrics",
+            labels={"table": "meta"},
+        ),
+        md="results/{study}/tables/meta.md",
+        tex="results/{study}/tables/meta.tex",
+        svg=report(
+            "results/{study}/figures/meta.svg",
+            caption=SHOWN,
+            category="metrics",
+            labels={"figure": "meta"},
+        ),
+        png="results/{study}/figures/meta.png",
+    log:
+        "results/{study}/logs/meta.txt",
+    priority: PRIORITY["meta"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.meta),
+    script:
+        "../scripts/meta.py"
+
+
+rule curves:
+    """Compute the curves that open behind the verdicts of the page."""
+    input:
+        reads(parameters.curves),
+    output:
+        curves="results/{study}/curves.json",
+    log:
+        "results/{study}/logs/curves.txt",
+    priority: PRIORITY["curves"]
+    localrule: True
+    conda:
+        "../envs/score.yaml"
+    params:
+        settings=asks(parameters.curves),
+    script:
+        "../scripts/curves.py"
