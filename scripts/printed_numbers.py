@@ -29,12 +29,12 @@ TEST = (("role", "test"),)
 
 
 def name_of(row: dict) -> str:
-    """A printed row's paper and table, as a study names them: "000/1"."""
-    return f"{row['source'].split('_')[0]}/{row['table']}"
+    """A printed row's paper and table, as a study names them: "swap/table_1"."""
+    return f"{row['paper']}/{row['table']}"
 
 
 def tables() -> list[str]:
-    """Every printed table that is known, such as "000/1"."""
+    """Every printed table that is known, such as "swap/table_1"."""
     with FILE.open(newline="", encoding="utf-8") as file:
         return sorted({name_of(row) for row in csv.DictReader(file)})
 

@@ -66,7 +66,7 @@ ROWS = [
     ("tables.where", {}, {"tables/quality/where": {"pair": 1}}, NOTHING),
     ("tables.layout", {}, {"tables/quality/layout": "long"}, NOTHING),
     ("tables.footer", {}, {"tables/quality/footer": ["accuracy"]}, NOTHING),
-    ("tables.published", {}, {"tables/quality/published": "000/1"}, NOTHING),
+    ("tables.published", {}, {"tables/quality/published": "swap/table_1"}, NOTHING),
     ("figures", {}, {"figures": {}}, NOTHING),
     ("figures.kind", {}, {"figures/quality/kind": "roc"}, NOTHING),
     ("figures.title", {}, {"figures/quality/title": "Other"}, NOTHING),

@@ -18,9 +18,9 @@ FILE = ROOT / "resources" / "published" / "published.csv"
 
 #: Where the experiment beside a printed number differs, in words; of all others no remark may say so.
 UNLIKE = {
-    "004/11": "printed for features = embeddings of a vision transformer; measured here for features = principal "
-    "components of pixels",
-    "002/text": "printed for faces; measured here for cifar10",
+    "ruli/table_11": "printed for features = embeddings of a vision transformer; measured here for features = "
+    "principal components of pixels",
+    "competition/text": "printed for faces; measured here for cifar10",
 }
 
 
@@ -48,15 +48,15 @@ def test_the_number_of_ranked_batches_stands_beside_ranked_batches_alone(shown):
     found = {
         printed_numbers.name_of(row) for row, _, case, _ in shown if case["facts"].get("forget_order") == "memorisation"
     }
-    plain = {case["method"] for row, _, case, _ in shown if printed_numbers.name_of(row) == "004/c1"}
-    assert (found, plain) == ({"004/c1"}, {"scrub_ranked"})
+    plain = {case["method"] for row, _, case, _ in shown if printed_numbers.name_of(row) == "ruli/appendix_c1"}
+    assert (found, plain) == ({"ruli/appendix_c1"}, {"scrub_ranked"})
 
 
 def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(shown):
     sets = {"random": "random", "class": "class", "vulnerable": "vulnerable", "mixed": "vulnerable+protected",
             "compat": "vulnerable+protected", "canary": "canary"}  # fmt: skip
     for row, _, case, cell in shown:
-        if printed_numbers.name_of(row) not in ("004/2", "004/4", "004/11"):
+        if printed_numbers.name_of(row) not in ("ruli/table_2", "ruli/table_4", "ruli/table_11"):
             continue
         setting = dict(part.split("=", 1) for part in row["setting"].split(";"))
         if "forget" in setting:
@@ -66,7 +66,7 @@ def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(shown):
 
 
 def test_a_size_takes_the_sign_of_ours():
-    rows = [{"source": "9_x", "table": "2", "dataset": "d", "model": "m", "method": "scrub", "setting": "",
+    rows = [{"paper": "x", "table": "table_2", "dataset": "d", "model": "m", "method": "scrub", "setting": "",
              "metric": "forget_accuracy_gap", "value": 0.1}]  # fmt: skip
     case = {
         "protocol": "ruli",
@@ -81,7 +81,7 @@ def test_a_size_takes_the_sign_of_ours():
 
 
 def test_every_number_of_the_table_of_becker_and_liebig_finds_its_cell():
-    """Table 2 of 003: four methods, six fractions, three roles, means and standard deviations; no other Fisher."""
+    """Table 2: four methods, six fractions, three roles, means and standard deviations; no other Fisher."""
     made = plan.make(reading.read(*reading.load([ROOT / "studies" / "efficacy.yaml"])))
     wish = made.study.tables["table2"]
     rows, found = published.read(FILE, wish.published), []
@@ -104,13 +104,13 @@ def test_the_page_says_which_share_of_the_printed_numbers_was_regenerated():
 def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, monkeypatch):
     """A number that nobody printed is refused; a cell without a number is not regenerated."""
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
-    (tmp_path / "printed.csv").write_text("file,printed,size,study\nt.csv,000/1,small,s\n")
+    (tmp_path / "printed.csv").write_text("file,printed,size,study\nt.csv,swap/table_1,small,s\n")
     head = "scenario,setting,method,value,published\n"
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.972\ns,epsilon=inf,none,,0.587\n")
     found = printed_numbers.regenerated()
     assert [row["value"] for row, _ in found["small"]] == [0.972]
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,0.9,0.973\n")
-    with pytest.raises(ValueError, match=r"000/1 has no number 0\.973"):
+    with pytest.raises(ValueError, match=r"swap/table_1 has no number 0\.973"):
         printed_numbers.regenerated()
 
 

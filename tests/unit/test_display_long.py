@@ -62,7 +62,7 @@ def test_without_a_standard_deviation_the_interval_stays():
 
 def test_what_the_paper_prints_stands_beside():
     """Table 2 of Becker & Liebig (2022): before unlearning, one sample: 0.56 ± 0.08, 0.95 ± 0.22, 0.26 ± 0.02."""
-    found = table(*study(), published="003/2")
+    found = table(*study(), published="efficacy/table_2")
     texts = [cell.text for cell in found.lines[0].cells]
     assert texts == [
         "0.25 ± 0.04", "0.56 ± 0.08", "−0.31 ∉", "0.50 ± 0.04", "0.95 ± 0.22", "−0.45 ∉", "0.26 ± 0.04", "0.26 ± 0.02",
@@ -77,7 +77,7 @@ def test_what_the_paper_prints_stands_beside():
 
 
 def test_the_papers_fisher_is_its_own_variant_and_no_other():
-    found = {(line.section, line.label): line for line in table(*study(), published="003/2").lines}
+    found = {(line.section, line.label): line for line in table(*study(), published="efficacy/table_2").lines}
     assert found["fisher becker", "1"].cells[1].text == "0.55 ± 0.10"
     assert found["fisher", "1"].cells[1].text == "—"
     assert "variant = golatkar" in " ".join(found["fisher", "1"].cells[1].notes)
@@ -92,7 +92,7 @@ def test_a_method_that_a_place_does_not_have_has_no_line_there():
 
 def test_the_csv_has_mean_interval_and_both_standard_deviations(tmp_path):
     paths = {kind: tmp_path / f"t.{kind}" for kind in ("csv", "md", "tex")}
-    formats.write([table(*study(), published="003/2")], **paths)
+    formats.write([table(*study(), published="efficacy/table_2")], **paths)
     with paths["csv"].open(newline="") as file:
         records = list(csv.DictReader(file))
     assert len(records) == 3 * 2 * 3

@@ -16,26 +16,25 @@ def cell(value=0.6, metric="q", attack="paper", **place):
     return Cell(value, value - 0.03, value + 0.03, metric=metric, attack=attack, where=tuple(place.items()))
 
 
-def test_a_table_is_found_by_the_start_of_its_source():
-    rows = published.read(FILE, "000/1")
-    assert {row["table"] for row in rows} == {"1"}
-    assert {row["source"][:4] for row in rows} == {"000_"}
+def test_a_table_is_found_by_its_paper_and_its_number():
+    rows = published.read(FILE, "swap/table_1")
+    assert {(row["paper"], row["table"]) for row in rows} == {("swap", "table_1")}
 
 
 def test_a_table_that_nobody_printed_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match=r"'000/9' is none of the printed tables known here: 000/1, 000/2"):
-        published.read(FILE, "000/9")
+    with pytest.raises(ValueError, match=r"'swap/table_9' is none of the printed tables known here: .*swap/table_1"):
+        published.read(FILE, "swap/table_9")
 
 
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "p.csv"
-    path.write_text("source,table\n000_x,1\n")
+    path.write_text("paper,table\nswap,table_1\n")
     with pytest.raises(ArtifactError, match=r"p\.csv"):
-        published.read(path, "000/1")
+        published.read(path, "swap/table_1")
 
 
 def test_every_printed_q_of_table_1_is_found_by_its_method_and_budget():
-    rows = published.read(FILE, "000/1")
+    rows = published.read(FILE, "swap/table_1")
     for printed in (r for r in rows if r["metric"] == "unlearning_quality"):
         epsilon = printed["setting"].split(";")[0].split("=")[1]
         one = case("s", printed["method"], {"epsilon": epsilon}, model=printed["model"], delta=1e-5)
@@ -43,7 +42,7 @@ def test_every_printed_q_of_table_1_is_found_by_its_method_and_budget():
 
 
 def test_another_model_or_share_is_shown_with_a_remark_but_another_budget_is_not_shown():
-    rows = published.read(FILE, "000/1")
+    rows = published.read(FILE, "swap/table_1")
     other = case("s", "none", {"epsilon": "inf"}, model="mlp", dataset="digits", alpha=0.25)
     found, remark = published.beside(rows, other, cell())
     assert found.value == 0.587
@@ -55,7 +54,7 @@ def test_another_model_or_share_is_shown_with_a_remark_but_another_budget_is_not
 
 def test_equally_good_numbers_that_differ_are_not_chosen_from():
     rows = [
-        {"source": "9_x", "table": "1", "dataset": "cifar10", "model": "resnet18", "method": "scrub",
+        {"paper": "x", "table": "table_1", "dataset": "cifar10", "model": "resnet18", "method": "scrub",
          "setting": f"target={kind}", "metric": "unlearning_quality", "value": value}
         for kind, value in (("random", 0.5), ("class", 0.6))
     ]  # fmt: skip
@@ -65,7 +64,7 @@ def test_equally_good_numbers_that_differ_are_not_chosen_from():
 
 
 def test_the_standard_deviation_is_that_of_the_protocol():
-    rows = published.read(FILE, "000/2")
+    rows = published.read(FILE, "swap/table_2")
     for protocol, value in (("swap", 0.015), ("random_splits", 0.029)):
         one = case("s", "ftfinal", protocol=protocol, model="resnet20")
         assert published.beside(rows, one, cell(metric="q_sd"))[0].value == value
@@ -74,7 +73,7 @@ def test_the_standard_deviation_is_that_of_the_protocol():
 def test_models_before_unlearning_go_by_two_names_and_their_accuracy_stands_in_the_footer():
     one = case("s", "none", {"epsilon": "inf"}, model="resnet18_dp")
     rows = [q(one, 0.587), row(one, "accuracy", 0.7, 0.68, 0.72, role="test")]
-    wanted = order([one], ["s"], published="000/1", footer=["accuracy"])
+    wanted = order([one], ["s"], published="swap/table_1", footer=["accuracy"])
     table = grid.sheets_of(Numbers(rows, [one]), wanted, FILE)[0]
     assert [entry.text for entry in table.footer[0].cells] == ["0.70", "0.660", "+0.040 ∉"]
     assert table.records[-1]["published"] == 0.66
@@ -99,7 +98,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
         for e in ("8", "50", "inf")
     ]
     numbers = Numbers([q(cases[0], 0.99), q(cases[1], 0.98), q(cases[2], 0.6)], cases)
-    table = grid.sheets_of(numbers, order(cases, ["s"], columns="epsilon", published="000/1"), FILE)[0]
+    table = grid.sheets_of(numbers, order(cases, ["s"], columns="epsilon", published="swap/table_1"), FILE)[0]
     assert [head.label for head in table.heads] == ["ours"] + ["ours", "paper", "ours − paper"] * 2
     assert table.heads[0].notes == (cells.UNPRINTED,)
     texts = [entry.text for entry in table.lines[0].cells]
@@ -112,7 +111,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
 
 def test_a_difference_between_unlike_experiments_is_not_judged_by_colour():
     one = case("s", "fisher", {"epsilon": "inf"}, dataset="digits", model="resnet_cifar", depth=20)
-    table = grid.sheets_of(Numbers([q(one, 0.2)], [one]), order([one], ["s"], published="000/1"), FILE)[0]
+    table = grid.sheets_of(Numbers([q(one, 0.2)], [one]), order([one], ["s"], published="swap/table_1"), FILE)[0]
     assert table.lines[0].cells[2].tone == ""
     assert table.lines[0].cells[1].notes[0] == "printed for cifar10; measured here for digits"
 
@@ -120,5 +119,5 @@ def test_a_difference_between_unlike_experiments_is_not_judged_by_colour():
 def test_a_number_that_we_lack_has_no_difference():
     one = case("s", "fisher", {"epsilon": "inf"})
     rows = [row(one, "q", NAN, attack="adaptive", note="too few samples")]
-    table = grid.sheets_of(Numbers(rows, [one]), order([one], ["s"], published="000/1"), FILE)[0]
+    table = grid.sheets_of(Numbers(rows, [one]), order([one], ["s"], published="swap/table_1"), FILE)[0]
     assert [entry.text for entry in table.lines[0].cells] == ["—", "0.709", "—"]

@@ -14,8 +14,8 @@ CONCEPTS = {
     "population", "published", "records", "reference", "shadow", "table",
 }  # fmt: skip
 
-#: The papers' sets of attacks, which define Q.
-SETS = {"PAPER_SET", "ADAPTIVE_SET"}
+#: The papers' sets of attacks, which define Q, and the names of the papers, some of which protocols bear too.
+SETS = {"PAPER_SET", "ADAPTIVE_SET", "PAPERS"}
 
 
 def texts(path: Path) -> set[str]:

@@ -118,7 +118,7 @@ def test_unequal_classes_are_confused_in_equal_numbers():
 
 
 def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
-    """000, §4.4: "under the same setup as in Table 1", where models see samples of the game's half alone."""
+    """Tu, Hu & Ma 2024, §4.4: "the same setup as in Table 1", where models see samples of the game's half alone."""
     data = samples(203)
     m = drawn("interclass_confusion", data=data, pool="half")
     game = drawn("swap", data=data)
@@ -129,7 +129,7 @@ def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
 
 
 def test_the_competition_may_forget_samples_of_some_classes_alone():
-    """002, §6: the forget set has examples of the first two classes only."""
+    """Triantafillou et al. 2024, §6: the forget set has examples of the first two classes only."""
     data = samples()
     m = drawn("competition", share=0.1, classes=(0, 1), data=data)
     assert set(data.y[m.forget[0]].tolist()) == {0, 1}
@@ -139,7 +139,7 @@ def test_the_competition_may_forget_samples_of_some_classes_alone():
 
 
 def test_the_competition_forgets_people_whole():
-    """002, §6: each subject is placed entirely in the forget or in the retain set."""
+    """Triantafillou et al. 2024, §6: each subject is placed entirely in the forget or in the retain set."""
     data = samples()
     train, rng = np.flatnonzero(data.part == 0), np.random.default_rng(3)
     subject = np.full(len(data.y), -1)

@@ -52,7 +52,8 @@ def rows():
 
 
 def test_the_sets_of_adversaries():
-    """000, §4.1: four adversaries, learned from trained shadow models; adaptive: entropy and the other form besides."""
+    """Tu, Hu & Ma 2024, §4.1: four adversaries, learned from trained shadow models; adaptive: entropy and the other
+    form besides."""
     forms = ("trained", "unlearned")
     attacks = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "lira", "random")
     named = {"paper": schema.PAPER_SET, "adaptive": schema.ADAPTIVE_SET}

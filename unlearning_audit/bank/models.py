@@ -175,7 +175,7 @@ class Models:
         return self._per_model(rows, curvature.squares(labels, per_sample, batch_size))
 
     def squared_norms(self, rows: Rows) -> Tensor:
-        """‖∂ log p(y|x)/∂θ‖² of every sample, [models, rows]; observed labels (paper 003, eq. 4)."""
+        """‖∂ log p(y|x)/∂θ‖² of every sample, [models, rows]; observed labels (Becker & Liebig 2022, eq. 4)."""
         self.model.eval()
         return torch.stack(
             [

@@ -44,11 +44,14 @@ NAME = r"^[a-z0-9][a-z0-9_]*$"
 #: Allowed names of metrics, which may hold a rate as in tpr_at_0.1pct_fpr.
 METRIC = r"^[a-z0-9][a-z0-9_.]*$"
 
+#: Allowed names of printed tables: the paper's name, then the table, section or appendix in it.
+PRINTED = r"^[a-z][a-z0-9_]*/[a-z0-9_]+$"
+
 #: Pattern of a text field → description.
 PATTERNS = {
     NAME: "lower-case letters, digits and underscores only",
     METRIC: "lower-case letters, digits, underscores and points only",
-    r"^\d{3}/\w+$": "a paper and a table of it, such as 000/1",
+    PRINTED: "a paper and a table of it, such as swap/table_1",
 }
 
 

@@ -26,6 +26,9 @@ PAPER_SET = ["correctness", "confidence", "modified_entropy", "shadow"]
 #: These and entropy, which know the unlearning algorithm besides: they learn from unlearned shadow models too.
 ADAPTIVE_SET = [*PAPER_SET, "entropy"]
 
+#: The number that stood for a paper in earlier studies → its name in resources/published.
+PAPERS = {"000": "swap", "002": "competition", "003": "efficacy", "004": "ruli"}
+
 #: Fields of a data source that say where it lies or whether it is downloaded, and change no sample.
 PLACES = ("data_dir", "download", "path", "file")
 
@@ -112,9 +115,19 @@ class Table(Settings):
     attack: str | Annotated[list[str], Field(min_length=1)] = ""
     where: Annotated[list[Where], BeforeValidator(_listed), Field(min_length=1)] = Field(default_factory=_everything)
     footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
-    published: Annotated[str, StringConstraints(pattern=r"^\d{3}/\w+$")] | None = Field(
-        None, description="paper and table of resources/published, such as 000/1"
+    published: Annotated[str, StringConstraints(pattern=messages.PRINTED)] | None = Field(
+        None, description="paper and table of resources/published, such as swap/table_1"
     )
+
+    @field_validator("published", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        number, _, table = value.partition("/") if isinstance(value, str) else ("", "", "")
+        if number in PAPERS and table:
+            kind = "table" if table.isdigit() else "section" if table[:1].isdigit() else "appendix"
+            place = table if table == "text" else f"{kind}_{table}"
+            raise ValueError(f"papers have names in place of numbers: write {PAPERS[number]}/{place}")
+        return value
 
 
 class Figure(Settings):

@@ -31,20 +31,19 @@ DEFINING = ("forget", "target", "attack", "variant", "forget_order")
 
 #: Printed as sizes, whatever their sign.
 UNSIGNED = {"forget_accuracy_gap": "printed without its sign"}
-COLUMNS = ("source", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
+COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", "value", "note")
 
 
 def read(path: str | Path, reference: str) -> list[dict]:
-    """Rows of one printed table; ``reference`` is "paper/table", the paper by the start of its source.
+    """Rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
 
     Raises ArtifactError for a damaged file and ValueError if the file has no such table.
     """
-
     rows = cells.table(path, COLUMNS, text=set(COLUMNS) - {"value"})
     paper, _, table = reference.partition("/")
-    lines = [row for row in rows if row["source"].split("_")[0] == paper and row["table"] == table]
+    lines = [row for row in rows if row["paper"] == paper and row["table"] == table]
     if not lines:
-        tables = sorted({f"{row['source'].split('_')[0]}/{row['table']}" for row in rows})
+        tables = sorted({f"{row['paper']}/{row['table']}" for row in rows})
         raise ValueError(f"published: {reference!r} is none of the printed tables known here: {', '.join(tables)}")
     return lines
 
