@@ -8,8 +8,9 @@ from pathlib import Path
 from job import script
 
 import numpy as np
-from unlearning_audit.adversary import external_case, scoring
+from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.case import Case, by_logits
+from unlearning_audit.adversary.external_case import ExternalCase, usable
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import NoAnswerError
 from unlearning_audit.artifacts.files import read_arrays, write_arrays
@@ -71,8 +72,8 @@ def attack(
     case = Case(data, splits, originals, unlearned, readings=readings)
     scored = scoring.alone if settings.get("own_rows") else scoring.scored
     if populations:
-        names, paths, _ = external_case.usable(settings["populations"], list(populations))
-        case, scored = external_case.ExternalCase.of(names, paths), external_case.scored
+        names, paths, _ = usable(settings["populations"], list(populations))
+        case = ExternalCase.of(names, paths)
     if populations and case.published is not None:  # their files hold scores already
         tables.write_scores(scores, tables.no_scores())
         return {"attacks": 0}

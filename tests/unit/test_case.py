@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import scoring
+from unlearning_audit.adversary import reference
 from unlearning_audit.adversary.case import Case, by_logits
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership, NotFiniteError
@@ -194,5 +194,5 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
     for model in range(5):
         others = [s for s in shadow if s != model]
         np.testing.assert_allclose(of[model, 1:], logp[others][:, [4, 5]].mean(0), rtol=1e-6)
-    assert np.isnan(scoring.mask_of({"reference_logp": of})).sum() == 0
-    assert scoring.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5
+    assert np.isnan(reference.mask_of({"reference_logp": of})).sum() == 0
+    assert reference.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.adversary import external_case, scoring
+from unlearning_audit.adversary.external_case import ExternalCase
 from unlearning_audit.artifacts.published import Published
 from unlearning_audit.artifacts.rows import Failure
 from unlearning_audit.study import reading, schema
@@ -146,10 +146,8 @@ def test_shadow_models_of_other_samples_are_never_matched_by_column(here):
         found = planned(attacks=["kde"])
         run(found, "mine")
         node = next(n for n in found.nodes["attack"].values() if "mine" in n.name)
-        case = external_case.ExternalCase.of(node.settings["populations"], node.inputs["populations"])
-        columns[bool((labels == y).all())] = external_case.references(case, scoring.rows_of(case))["unlearned"].y.shape[
-            -1
-        ]
+        case = ExternalCase.of(node.settings["populations"], node.inputs["populations"])
+        columns[bool((labels == y).all())] = dict(case.references(()))["unlearned"].y.shape[-1]
     known = (forget | (train.any(0) & ~train)).any(0).sum()
     assert columns == {True: asked.sum(), False: known}
     assert known > asked.sum()

@@ -1,6 +1,6 @@
 """Everything that attacks and metrics of one method in one scenario are computed from."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -9,10 +9,11 @@ import numpy as np
 
 from unlearning_audit.adversary import signals
 from unlearning_audit.adversary.answers import Answers
-from unlearning_audit.adversary.reference import BOTH
+from unlearning_audit.adversary.reference import BOTH, Reference, mask_of
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
 from unlearning_audit.artifacts.selection import Selection
+from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.stats import crossed, phi
 
 #: What to do where an attack or a metric reads what no job computed.
@@ -219,6 +220,35 @@ class Case:
         present = at[rows] >= 0
         by_row[:, present] = readings[:, at[rows][present]]
         return by_row
+
+    @cached_property
+    def queried(self) -> np.ndarray:
+        """The samples that attacks are asked about for some target model (`Membership.queries`), int64 [rows]."""
+        return np.flatnonzero(self.membership[self.target].queries.any(0))
+
+    def references(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Reference | str]]:
+        """Each form in which an attack that reads ``signals`` is asked, and the shadow models that it learns from: as
+        trained and as unlearned, or both in one; or a sentence that says why they are not there."""
+        shadow = self.membership[~self.target]
+        forms = {
+            "trained": (self.originals, shadow.train),
+            "unlearned": (self.unlearned_files, shadow.forget),
+            BOTH: (self.unlearned_files, shadow.forget),
+        }
+        for form in (BOTH,) if "before" in signals else ("trained", "unlearned"):
+            files, member = forms[form]
+            rows = np.flatnonzero((member | shadow.heldout).any(0))
+            signal = {name: self.signal(name, files, ~self.target, rows) for name in signals}
+            usable = mask_of(signal)
+            reference = Reference(
+                self.answers(files).of(~self.target, rows), self.labels_of(~self.target)[..., rows],
+                member[:, rows] & usable, shadow.heldout[:, rows] & usable, **signal,
+            )  # fmt: skip
+            yield form, reference
+
+    def lacking(self, form: str, error: PluginError, file: str) -> str:
+        """Why an attack in ``file`` that failed in this ``form`` lacks something; "" if it failed by itself."""
+        return ""
 
     @cached_property
     def labels(self) -> np.ndarray:

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
 
-from unlearning_audit.adversary import scoring
 from unlearning_audit.adversary.case import Case, Group
-from unlearning_audit.adversary.reference import BOTH, Reference, needs
+from unlearning_audit.adversary.reference import BOTH, Reference
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.logits import StoredLogits
 from unlearning_audit.artifacts.published import Published, holds
@@ -155,6 +153,51 @@ class ExternalCase(Case):
         """As `Case.signal`, with `before` of these models."""
         return self.before()[models][:, rows] if name == "before" else super().signal(name, files, models, rows)
 
+    def references(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Reference | str]]:
+        """As `Case.references`. Where there are no shadow models, the reference is empty, because an attack that uses
+        none needs none."""
+        nobody = Reference(
+            np.zeros((0, 0, self.unlearned.shape[2]), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool)
+        )
+        if signals == ("before",):
+            before = self.before()
+            yield BOTH, before if isinstance(before, str) else self._reference_of_both() or nobody
+            return
+        beyond = " and ".join(signal.replace("_", " ") for signal in signals if signal != "before")
+        for form, (population, mask) in KNOWLEDGE.items():
+            if beyond:
+                yield form, f"it needs {beyond}, which logits do not tell"
+            else:
+                yield form, self._reference(population, mask)[0] if population in self.others else nobody
+
+    def lacking(self, form: str, error: PluginError, file: str) -> str:
+        """As `Case.lacking`: the shadow models, or what an attack of the library says that they lack."""
+        if form not in KNOWLEDGE:
+            return ""
+        population, _ = KNOWLEDGE[form]
+        if population not in self.others:
+            return f"it learns from shadow models, and there is no {population}/"
+        return str(error.__cause__) if in_library(file) and isinstance(error.__cause__, ValueError) else ""
+
+    def _reference(self, name: str, mask: str) -> tuple[Reference, np.ndarray]:
+        """A population of shadow models, and the samples that are its columns: where shadow models were in and out for
+        each of the samples that attacks are asked about, these alone, so that there is a model per sample."""
+        population = self.others[name]
+        member, nonmember = getattr(population.membership, mask), population.membership.heldout
+        columns = np.flatnonzero((member | nonmember).any(0))
+        if self.same_samples(name) and (member.any(0) & nonmember.any(0))[self.queried].all():
+            columns = self.queried
+        sides = member[:, columns], nonmember[:, columns]
+        return Reference(population.unlearned[:, columns], population.labels[..., columns], *sides), columns
+
+    def _reference_of_both(self) -> Reference | None:
+        """Shadow models after unlearning with φ before it; None where one of the two is not there."""
+        shadow, trained = self.others.get("shadow"), self.others.get("shadow_original")
+        if shadow is None or shadow.unlike("shadow_original", trained, "shadow"):
+            return None
+        reference, columns = self._reference("shadow", "forget")
+        return replace(reference, before=trained.answers(trained.unlearned_files).phi(trained.labels)[:, columns])
+
     def same_samples(self, name: str) -> bool:
         """Whether the samples of a population are those of the target, as far as numbers and labels tell."""
         return np.array_equal(self.others[name].data.y, self.data.y)
@@ -175,71 +218,3 @@ def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], li
         readable.append(name)
         paths += triple
     return readable, paths, list(dict.fromkeys(sentences))
-
-
-def references(case: ExternalCase, rows: np.ndarray) -> dict[str, Reference]:
-    """form → reference, for the forms whose models are there.
-
-    ``rows`` int64 [rows]: the samples that attacks are asked about. Where shadow models were in and out for each of
-    them, the reference holds these columns only, so that attacks with a model per sample can be run.
-    """
-    by_form = {}
-    for form, (name, mask) in KNOWLEDGE.items():
-        if name not in case.others:
-            continue
-        by_form[form], _ = _reference(case, name, mask, rows)
-    return by_form
-
-
-def _reference(case: ExternalCase, name: str, mask: str, rows: np.ndarray) -> tuple[Reference, np.ndarray]:
-    """A population of shadow models, and the samples that are its columns."""
-    population = case.others[name]
-    member, nonmember = getattr(population.membership, mask), population.membership.heldout
-    columns = np.flatnonzero((member | nonmember).any(0))
-    if case.same_samples(name) and (member.any(0) & nonmember.any(0))[rows].all():
-        columns = rows
-    sides = member[:, columns], nonmember[:, columns]
-    return Reference(population.unlearned[:, columns], population.labels[..., columns], *sides), columns
-
-
-def scored(
-    case: ExternalCase, name: str, module: ModuleType, settings: dict, seed: int
-) -> Iterator[dict[str, np.ndarray]]:
-    """As `scoring.scored`; why an attack could not be asked goes to ``case.missing``."""
-    rows = scoring.rows_of(case)
-    by_form = references(case, rows)
-    classes = case.unlearned.shape[2]
-    # An attack that uses no reference needs no shadow models.
-    nobody = Reference(np.zeros((0, 0, classes), np.float32), np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
-    signals = [signal for signal in needs(getattr(module, "NEEDS", None)) if signal != "before"]
-    if scoring.forms_of(module) == (BOTH,) and not signals:
-        before = case.before()
-        if isinstance(before, str):
-            case.missing[f"{name}/{BOTH}"] = before
-        else:
-            yield scoring.columns(case, name, BOTH, module, settings, _of_both(case, rows) or nobody, seed)
-        return
-    for form, (population, _) in KNOWLEDGE.items():
-        if signals:
-            words = " and ".join(signals).replace("_", " ")
-            case.missing[f"{name}/{form}"] = f"it needs {words}, which logits do not tell"
-            continue
-        try:
-            yield scoring.columns(case, name, form, module, settings, by_form.get(form, nobody), seed)
-        except PluginError as error:
-            lacks = in_library(module.__file__) and isinstance(
-                error.__cause__, ValueError
-            )  # ours say so what they lack
-            if form in by_form and not lacks:
-                raise
-            nothing = f"it learns from shadow models, and there is no {population}/"
-            case.missing[f"{name}/{form}"] = str(error.__cause__) if form in by_form else nothing
-
-
-def _of_both(case: ExternalCase, rows: np.ndarray) -> Reference | None:
-    """Shadow models after unlearning with φ before it; None where one of the two is not there."""
-    shadow, trained = case.others.get("shadow"), case.others.get("shadow_original")
-    if shadow is None or shadow.unlike("shadow_original", trained, "shadow"):
-        return None
-    reference, columns = _reference(case, "shadow", "forget", rows)
-    return replace(reference, before=trained.answers(trained.unlearned_files).phi(trained.labels)[:, columns])

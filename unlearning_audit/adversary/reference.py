@@ -28,6 +28,17 @@ def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return () if declared is None else (declared,) if isinstance(declared, str) else tuple(declared)
 
 
+def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
+    """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
+    asked about, and no reference of those that all shadow models saw."""
+    mask = np.array(True)
+    if "tokens" in signal:
+        mask = mask & ~np.isnan(signal["tokens"]).all((-1, -2))
+    if "reference_logp" in signal:
+        mask = mask & ~np.isnan(signal["reference_logp"])
+    return mask
+
+
 @dataclass(frozen=True)
 class Reference:
     """Models whose membership the adversary knows, because it trained them on its own half of the data.

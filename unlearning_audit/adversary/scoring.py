@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from unlearning_audit.adversary.case import Case
-from unlearning_audit.adversary.reference import BOTH, Reference, needs
+from unlearning_audit.adversary.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.randomness.keyed import generator
 
@@ -15,25 +15,20 @@ from unlearning_audit.randomness.keyed import generator
 def scored(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
 
-    Raises PluginError if the attack fails, or returns a value that is not finite for a row it was asked about.
+    Why an attack could not be asked in a form goes to ``case.missing``. Raises PluginError if the attack fails, or
+    returns a value that is not finite for a row it was asked about.
     """
-    membership, target = case.membership, case.target
-    shadow = membership[~target]
-    forms = {
-        "trained": (case.originals, shadow.train),
-        "unlearned": (case.unlearned_files, shadow.forget),
-        BOTH: (case.unlearned_files, shadow.forget),
-    }
-    for form in forms_of(module):
-        files, member = forms[form]
-        rows = np.flatnonzero((member | shadow.heldout).any(0))
-        signal = readings(case, module, files, ~target, rows)
-        usable = mask_of(signal)
-        reference = Reference(
-            case.answers(files).of(~target, rows), case.labels_of(~target)[..., rows], member[:, rows] & usable,
-            shadow.heldout[:, rows] & usable, **signal,
-        )  # fmt: skip
-        yield columns(case, name, form, module, settings, reference, seed)
+    for form, reference in case.references(needs(getattr(module, "NEEDS", None))):
+        if isinstance(reference, str):
+            case.missing[f"{name}/{form}"] = reference
+            continue
+        try:
+            yield columns(case, name, form, module, settings, reference, seed)
+        except PluginError as error:
+            why = case.lacking(form, error, module.__file__)
+            if not why:
+                raise
+            case.missing[f"{name}/{form}"] = why
 
 
 def alone(case: Case, name: str, module: ModuleType, settings: dict, seed: int) -> Iterator[dict[str, np.ndarray]]:
@@ -90,11 +85,6 @@ def _model_by_model(
     return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
-def forms_of(module: ModuleType) -> tuple[str, ...]:
-    """The forms in which an attack is asked of shadow models."""
-    return (BOTH,) if "before" in needs(getattr(module, "NEEDS", None)) else ("trained", "unlearned")
-
-
 def readings(
     case: Case, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
@@ -103,27 +93,11 @@ def readings(
     return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
 
-def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
-    """Of which rows the signals are known, bool [models, rows] (or [], all): no token is of those that models were not
-    asked about, and no reference of those that all shadow models saw."""
-    mask = np.array(True)
-    if "tokens" in signal:
-        mask = mask & ~np.isnan(signal["tokens"]).all((-1, -2))
-    if "reference_logp" in signal:
-        mask = mask & ~np.isnan(signal["reference_logp"])
-    return mask
-
-
-def rows_of(case: Case) -> np.ndarray:
-    """The samples that attacks are asked about for some target model (`Membership.queries`), int64 [rows]."""
-    return np.flatnonzero(case.membership[case.target].queries.any(0))
-
-
 def columns(
     case: Case, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
     """What one attack that learned from ``reference`` says about every target model. Raises PluginError as `scored`."""
-    membership, rows = case.membership[case.target], rows_of(case)
+    membership, rows = case.membership[case.target], case.queried
     value, decision = call(
         module,
         case.answers(case.unlearned_files).of(case.target, rows),

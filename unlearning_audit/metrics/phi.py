@@ -27,9 +27,8 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
-    rules = _game.of_models(member)
-    n, phi = len(rules.columns), _phi(case, rules)
-    part = separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
+    rules, phi, part = _auc(case)
+    n = len(rules.columns)
     reading = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules), unit=rules.block)
     (auc,) = crossed.estimates(reading, n=n)
     mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, n, auc.note)
@@ -49,13 +48,14 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     attacks = [name for name, _ in case.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):
         return {}
-    rules = _game.of_models(member)
-    part = separation.auc(score=_phi(case, rules), positive=rules.forget, negative=rules.heldout)
+    rules, _, part = _auc(case)
     places = {"unit": member.block, "split": member.split, "index": rules.columns}
     return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
 
 
-def _phi(case: Case, rules: _game.Game) -> np.ndarray:
-    """φ of the target models on the samples of the game, float64 [models, columns]."""
+def _auc(case: Case) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:
+    """The game of the target models, their φ on its samples, float64 [models, columns], and the AUC of each."""
+    rules = _game.of_models(case.membership[case.target])
     labels = case.labels_of(case.target)[..., rules.columns]
-    return case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)
+    phi = case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)
+    return rules, phi, separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)

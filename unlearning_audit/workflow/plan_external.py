@@ -6,7 +6,6 @@ from unlearning_audit.plugins import registry, source
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.study.schema import Plugin
 from unlearning_audit.workflow.nodes import Node
-from unlearning_audit.workflow.plan_models import chosen
 from unlearning_audit.workflow.plan_scenario import Judged
 
 
@@ -56,11 +55,10 @@ class External(Judged):
         attacks = scenario.attacks
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             asked["original"] = before
-        scores = [self.plan.add(
-            "attack", label, {"attacks": chosen(attacks), "populations": list(asked), "seed": self.study.seed},
-            {"populations": list(asked.values())}, roles, ("scores.parquet",),
-            tuple(attacks.values()), ("attacks",) * len(attacks), place=self._own_files("attacks"),
-        )] if attacks else []  # fmt: skip
+        inputs, place = {"populations": list(asked.values())}, self._own_files("attacks")
+        scores = (
+            [self._scores(self.plan, label, attacks, inputs, roles, place, populations=list(asked))] if attacks else []
+        )
         metrics = self._measured(
             label, scenario.metrics, {"populations": list(nodes.values()), "scores": scores, "reasons": scores}, roles,
             populations=list(nodes), design=design,

@@ -87,12 +87,20 @@ class Judged(Models):
                 f"{role}_readings": self._readings(plan, read["data"][0], read["splits"], read[models], signals)
                 for role, models in (("original", "originals"), ("unlearned", "unlearned"))
             }
-            return plan.add(
-                "attack", label, {"attacks": chosen(plugins), "seed": self.study.seed, **extra}, {**read, **readings},
-                ROLES, ("scores.parquet",), tuple(plugins.values()), ("attacks",) * len(plugins), place=place,
-            )  # fmt: skip
+            return self._scores(plan, label, plugins, {**read, **readings}, ROLES, place, **extra)
 
         return attack(self.plan, self.scenario.attacks, {**self._own_files("attacks"), **self._scored(label, attack)})
+
+    def _scores(
+        self, plan: Plan, label: str, attacks: dict[str, Plugin], inputs: dict[str, list[Node]], roles: dict,
+        place: dict | None = None, **more: Any,
+    ) -> Node:  # fmt: skip
+        """The scores by ``attacks`` of the models among ``inputs``; ``more`` settings."""
+        settings = {"attacks": chosen(attacks), "seed": self.study.seed, **more}
+        return plan.add(
+            "attack", label, settings, inputs, roles, ("scores.parquet",),
+            tuple(attacks.values()), ("attacks",) * len(attacks), place=place,
+        )  # fmt: skip
 
     def _measured(
         self, label: str, metrics: dict[str, Plugin], inputs: dict[str, list[Node]], roles: dict, **more: Any
