@@ -1,5 +1,7 @@
 """Logits in memory that are asked as those in files are."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.stats import rates
@@ -18,3 +20,6 @@ class Held:
         own = self.logits if models is None else self.logits[models]
         own = own if rows is None else own[:, rows]
         return stats.phi(logits=own, y=np.broadcast_to(labels, own.shape[:2]))
+
+    def each(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        yield from self.logits if models is None else self.logits[models]

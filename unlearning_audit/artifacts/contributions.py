@@ -60,7 +60,8 @@ class Contribution:
     models, rows], how each sample moves it (0 where a model was not asked); ``imagined`` float64 [K, models, k], of
     imaginary samples; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64
     [models]: models of one unit and one split repeat each other; ``index`` int64 [rows], the samples; ``p`` float64
-    [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K.
+    [K], where a number has an exact test of its ``standard.ideal``: p-values that hold for the largest of all K;
+    ``latent`` float64 [models], of a number that has ends: how good each model is on a scale that has none.
     """
 
     names: tuple[str, ...]
@@ -72,6 +73,7 @@ class Contribution:
     index: np.ndarray
     standard: Standard
     p: np.ndarray | None = None
+    latent: np.ndarray | None = None
 
     def alike(self, reference: "Contribution") -> bool:
         """Whether the other's numbers are those of the same attacks, models and samples, place by place."""
@@ -83,6 +85,7 @@ class Contribution:
 def single(
     *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, standard: Standard,
     split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
+    latent: np.ndarray | None = None,
 ) -> Contribution:  # fmt: skip
     """A contribution of one number: ``value`` [models] and so on; without samples, splits or imaginary samples unless
     they are given."""
@@ -91,7 +94,7 @@ def single(
     return Contribution(
         ("",), value[None], influence[None], np.zeros((1, models, 0)) if imagined is None else imagined[None],
         np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
-        np.arange(influence.shape[1]) if index is None else np.asarray(index), standard,
+        np.arange(influence.shape[1]) if index is None else np.asarray(index), standard, latent=latent,
     )  # fmt: skip
 
 
@@ -111,7 +114,8 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
             **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
             "ideal": np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64),
             **{field: np.array(getattr(standard, field)) for field in _KINDS},
-            "p": np.zeros(0) if part.p is None else part.p.astype(np.float64),
+            **{field: np.zeros(0) if given is None else given.astype(np.float64)
+               for field, given in (("p", part.p), ("latent", part.latent))},
             "ends": np.nan_to_num(np.array([standard.lowest, standard.highest]), posinf=NO_END, neginf=-NO_END),
         }  # fmt: skip
         arrays |= {f"{name}.{field}": value for field, value in columns.items()}
@@ -139,9 +143,12 @@ def _contribution(check: Check, name: str) -> Contribution:
     p = check.field(f"{name}.p", "f", (None,))
     if len(p) and (p.shape != (len(names),) or not ((p >= 0) & (p <= 1)).all()):
         check.fail(f"{name}.p", f"must be a p-value for each of {len(names)} numbers, or empty")
+    latent = check.field(f"{name}.latent", "f", (None,))
+    if len(latent) not in (0, shape[1]):
+        check.fail(f"{name}.latent", f"has {len(latent)} values for {shape[1]} models")
     return Contribution(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
-        _standard(check, name), p if len(p) else None,
+        _standard(check, name), p if len(p) else None, latent if len(latent) else None,
     )  # fmt: skip
 
 

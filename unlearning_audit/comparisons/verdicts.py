@@ -87,14 +87,17 @@ def _judged(
         for by_metric in contributions.values()
         for name, contribution in by_metric.items()
     }
+    worths = {name for name, decides in metrics.items() if not decides}
     for metric in metrics:
         side = distances.against(method, metric, contributions)
         if isinstance(side, str):
             missing[metric] = side
             continue
-        rng = generator(seed, "comparisons", metric)
-        reads[metric] = distances.read(side, metric, margins=margins, rng=rng, draws=draws, level=1 - alpha)
-    return _Judged(reads, missing, {name for name, decides in metrics.items() if not decides}, failed, {})
+        rng, level = generator(seed, "comparisons", metric), 1 - alpha
+        reads[metric] = distances.read(
+            side, metric, margins=margins, rng=rng, draws=draws, level=level, worths=len(worths)
+        )
+    return _Judged(reads, missing, worths, failed, {})
 
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:

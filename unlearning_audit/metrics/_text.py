@@ -115,7 +115,7 @@ def of_forgotten(case: Case, name: str, value: np.ndarray, standard: Standard) -
 def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]:
     """The mean negative log-likelihood per token of each target model on what it keeps and on the test part, or without
     one on held-out samples; ``places`` are units and splits of target models. Nothing for models that do not read
-    passages."""
+    passages. A loss ends at 0; the log-odds of a token do not."""
     logits = case.unlearned[case.target]
     if logits.shape[-1] != 2:
         return {}
@@ -127,5 +127,7 @@ def worths(case: Case, places: dict[str, np.ndarray]) -> dict[str, Contribution]
         columns = np.flatnonzero(rows.any(axis=0))
         if (rows.sum(axis=1) > 1).all():
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
-            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+            log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
+            latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
+            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH, latent=latent)
     return losses

@@ -1,5 +1,7 @@
 """Accuracy on what models keep, were asked to forget, never saw, and on the test part."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from unlearning_audit.adversary.answers import Answers
@@ -11,6 +13,7 @@ from unlearning_audit.metrics import _text, _units, nothing, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, empty, rates
+from unlearning_audit.stats.logits import lead
 
 NEEDS = ("forgotten",)
 DEFAULT = "forgotten"
@@ -81,20 +84,37 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
         return _text.worths(case, places)
-    guess = case.answers(case.unlearned_files).predicted(case.target)
+    answers = case.answers(case.unlearned_files)
+    guess = answers.predicted(case.target)
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
     if not test.any():  # a destroyed model shows on what nobody saw
         sides = {"retain": sides["retain"], "heldout": (target.heldout, taught)}
+    sides = {role: (rows, labels) for role, (rows, labels) in sides.items() if rows.any(axis=1).all()}
+    latent = _latent(answers.each(case.target), sides)
     parts = {}
-    for role, (rows, answers) in sides.items():
+    for role, (rows, labels) in sides.items():
         columns = np.flatnonzero(rows.any(axis=0))
-        if rows.any(axis=1).all():
-            hit = (guess == answers)[:, columns] * 1.0
-            part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
-            parts[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, standard=WORTH)
+        hit = (guess == labels)[:, columns] * 1.0
+        part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
+        number = single(**vars(part), **places, index=columns, standard=WORTH, latent=latent[role])
+        parts[f"accuracy_{role}"] = number
     return parts
+
+
+def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Role → how many of their standard deviations the leads of labels lie above 0 on average, float64 [models]: the
+    normal quantile of accuracy were leads normal, which tells models apart that are all right. ``answers``, the logits
+    of each model; ``sides``, role → rows bool [models, samples] and their labels int64, of each model or of all."""
+    latent: dict[str, list[float]] = {role: [] for role in sides}
+    for model, logits in enumerate(answers):
+        for role, (rows, labels) in sides.items():
+            y = np.broadcast_to(labels, rows.shape)[model]
+            leads = lead(logits=logits[rows[model]], y=y[rows[model]])
+            mean, spread = float(leads.mean()), float(leads.std())
+            latent[role].append(mean / max(spread, 1e-9 * max(abs(mean), 1.0)))
+    return {role: np.array(values) for role, values in latent.items()}
 
 
 def _compared(case: Case) -> Answers | None:

@@ -1,4 +1,4 @@
-"""The logit-scaled confidence phi."""
+"""What logits say of a label: its logit-scaled confidence phi, and its lead."""
 
 from __future__ import annotations
 
@@ -21,6 +21,29 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
         >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
         [1.307]
     """
+    label_logit, rest = _apart(logits, y)
+    top = rest.max(axis=-1, keepdims=True)
+    shift = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
+    return ((label_logit - shift) - total)[..., 0]
+
+
+def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
+    """How far the label is ahead of the next class, float64 [...]: z_y − max_{c≠y} z_c, above 0 where it is predicted.
+
+    Arguments and errors as of `phi`.
+
+    Examples:
+        >>> lead(logits=np.array([[2.0, 0.5, 1.0]]), y=np.array([0])).tolist()
+        [1.0]
+    """
+    label_logit, rest = _apart(logits, y)
+    return (label_logit - rest.max(axis=-1, keepdims=True))[..., 0]
+
+
+def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The logits of labels, float64 [..., 1], and all with −∞ in their places, [..., classes]."""
     rest = np.array(logits, dtype=np.float64)
     classes = rest.shape[-1]
     y = np.asarray(y)
@@ -31,8 +54,4 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
     label = np.broadcast_to(y, rest.shape[:-1])[..., None]
     label_logit = np.take_along_axis(rest, label, axis=-1)
     np.put_along_axis(rest, label, -np.inf, axis=-1)
-    top = rest.max(axis=-1, keepdims=True)
-    shift = np.where(np.isneginf(top), 0.0, top)
-    with np.errstate(divide="ignore"):
-        total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
-    return ((label_logit - shift) - total)[..., 0]
+    return label_logit, rest
