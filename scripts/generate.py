@@ -6,7 +6,7 @@ from job import script
 
 import numpy as np
 from unlearning_audit.artifacts.arrays import Data, Membership
-from unlearning_audit.artifacts.generations import Generations, queried
+from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.workflow.attempt import answered, of_model
 from unlearning_audit.workflow.open_bank import device_facts, opened, targets
@@ -14,8 +14,10 @@ from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 @script
 def generate(data: str, splits: list[str], unlearned: list[str], generations: str, settings: dict, place: dict) -> dict:
-    """Greedy decoding; of what is kept and of the test part only as many samples as the settings say."""
+    """Greedy decoding, or as many sampled answers as the settings say; only some samples of what is kept and of the
+    test part, as these say too."""
     samples, membership = Data.read(data), Membership.read(splits[0])
+    count = settings.get("answers", 0)
     generations = str(Path(generations).absolute())  # a model may change the folder
 
     def ask() -> dict:
@@ -24,10 +26,11 @@ def generate(data: str, splits: list[str], unlearned: list[str], generations: st
         rows = queried(member, samples.part, settings["most"])
         for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
             with of_model(settings, place):
-                parts.append(generation.greedy(bank, rows[part]))
+                said = generation.sampled(bank, rows[part], count) if count else generation.greedy(bank, rows[part])
+                parts.append(said)
         answers = np.concatenate(parts)
         longest = int((answers >= 0).sum(-1).max(initial=1))
-        Generations(answers[..., :longest], rows).write(generations)
+        (Sampled if count else Generations)(answers[..., :longest], rows).write(generations)
         return {"models": len(member.seed), "samples": int((rows >= 0).sum()), **device_facts(bank.device)}
 
     return answered(ask, place, generations)

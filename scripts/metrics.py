@@ -222,6 +222,8 @@ def metrics(
     compared_relearned: list[str] | None = None,
     generated: list[str] | None = None,
     compared_generated: list[str] | None = None,
+    sampled: list[str] | None = None,
+    compared_sampled: list[str] | None = None,
     unlearned_readings: list[str] = (),
     retrained_readings: list[str] = (),
     control_readings: list[str] = (),
@@ -239,7 +241,7 @@ def metrics(
     """
     unread: list[str] = []
     single = [files[0] if files else None for files in (scores, selection)]
-    again = relearned, compared_relearned, generated, compared_generated
+    again = relearned, compared_relearned, generated, compared_generated, sampled, compared_sampled
     readings = by_logits(
         (unlearned, unlearned_readings), (retrained or [], retrained_readings), (control or [], control_readings)
     )

@@ -115,3 +115,19 @@ def test_models_say_answers_in_a_job_of_its_own_where_a_metric_reads_them():
         assert node.inputs["compared_generated"] == made[other].inputs["generated"]
     both = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}, "utility": {"most": 9}}}}))
     assert {node.settings["most"] for node in both.nodes["generate"].values()} == {9}
+
+
+def test_sampled_answers_are_a_job_beside_the_likeliest_and_train_nothing():
+    base = planned(TEXT)
+    likeliest = planned(changed(TEXT, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))
+    sampled = {"rouge": {"most": 7}, "rouge_at_k": {"samples": 6, "answers": [1, 4]}}
+    both = planned(changed(TEXT, {"scenarios/main": {"metrics": sampled}}))
+    assert set(rebuilt(base, both)) == {"generate", "metrics", "comparisons"}
+    assert set(likeliest.nodes["generate"]) < set(both.nodes["generate"])
+    more = [both.nodes["generate"][name] for name in set(both.nodes["generate"]) - set(likeliest.nodes["generate"])]
+    assert [(node.settings["answers"], node.settings["most"]) for node in more] == [(6, 0)] * len(more)
+    made = {case.method: both.nodes["metrics"][Path(case.metrics).parent.name] for case in both.cases}
+    for method, node in made.items():
+        other = "retrain_control" if method == "retrain" else "retrain"
+        assert node.inputs["compared_sampled"] == made[other].inputs["sampled"]
+        assert not set(node.inputs["sampled"]) & set(node.inputs["generated"])

@@ -94,9 +94,9 @@ def curves_of(methods):
     }  # fmt: skip
 
 
-def render(folder, methods=0, scenarios=0):
+def render(folder, methods=0, scenarios=0, extended=None):
     """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names, and
-    with so many ``methods`` in so many ``scenarios`` more."""
+    with so many ``methods`` in so many ``scenarios`` more; ``extended``: how its first scenario grew without a plan."""
     cases, rows = study()
     more, more_compared = large(folder, methods, scenarios)
     cases += more
@@ -140,7 +140,8 @@ def render(folder, methods=0, scenarios=0):
         some = {kind: folder / f"{name}.{kind}" for kind in ("svg", "png")}
         style.save(drawn.draw(judged), **some)
         files |= {f"{name}.{kind}": path for kind, path in some.items()}
-    compared = [written(folder / "judged", judged, ("plain", "")), *budgets(folder), *more_compared]
+    first = written(folder / "judged", judged, ("plain", "")) | ({"extended": extended} if extended else {})
+    compared = [first, *budgets(folder), *more_compared]
     comparison = {"study": NASTY, "comparisons": compared}
     captions = {path.stem: path.read_text() for path in parameters.CAPTIONS.glob("*.rst")}
     scenario = {"scenario": "plain", "setting": "", "data": {"name": "digits"}, "methods": {"none": {"name": "none"}},

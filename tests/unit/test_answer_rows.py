@@ -1,9 +1,12 @@
 """Rows of ROUGE-L and of utility: which models, samples and roles each number is a mean over."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unlearning_audit.artifacts.files import NoAnswerError
-from unlearning_audit.metrics import _answers, rouge, truth_ratio, utility
+from unlearning_audit.metrics import _answers, rouge, rouge_at_k, truth_ratio, utility
+from unlearning_audit.stats import best_of
 
 import metric_calls as call
 import text_row_cases
@@ -58,6 +61,49 @@ def test_rouge_of_all_and_of_nothing_ends_at_one_and_at_zero(case, monkeypatch):
         for (name, _), row in by_name(call.rows(rouge, case, {})).items():
             if name != "rouge_gap":
                 assert row.value == (row.ci_low, row.ci_high)[int(value)] == value
+
+
+def test_rouge_of_the_best_of_k(case, monkeypatch):
+    """Each number is the mean of best-of-k over models and samples; a verdict rests on the largest k."""
+    rng = np.random.default_rng(11)
+    said = {name: rng.uniform(0, 1, (4, ROWS, 6)) for name in ("own", "retrained")}
+    monkeypatch.setattr(_answers, "recalls", lambda case, files: said[files[0]])
+    case.sampled_files, case.compared_sampled_files = ["own"], ["retrained"]
+    options = {"samples": 6, "answers": [1, 4], "threshold": 0.7}
+    settings = {"metrics": {"rouge_at_k": options}}
+    table = call.rows(rouge_at_k, case, settings)
+    for k in (1, 4):
+        rows = by_name([replace(row, rule="") for row in table if row.rule == f"{k} answers"])
+        own, anew = (best_of.largest(values=said[name], best_of=k) for name in ("own", "retrained"))
+        over = [best_of.largest(values=said[name] >= 0.7, best_of=k) for name in ("own", "retrained")]
+        for name, ours, theirs in (("rouge_at_k", own, anew), ("leaked_at_k", *over)):
+            check(case, rows, name, of_all(ours), ("forget", "heldout"))
+            check(case, rows, f"{name}_gap", of_all(ours - theirs), ("forget", "heldout"))
+    part = call.parts(rouge_at_k, case, settings)["rouge_at_k"]
+    own = of_all(best_of.largest(values=said["own"], best_of=4))
+    np.testing.assert_allclose(part.value[0], [own[m, list(f)].mean() for m, f in FORGET.items()])
+
+    def fails(case, files):
+        if files == ["retrained"]:
+            raise NoAnswerError("it diverged")
+        return said["own"]
+
+    monkeypatch.setattr(_answers, "recalls", fails)
+    assert {row.metric for row in call.rows(rouge_at_k, case, settings)} == {"rouge_at_k", "leaked_at_k"}
+
+
+def test_a_text_that_is_said_once_in_eight_answers_is_not_in_the_likeliest():
+    """Seven of eight answers say nothing: one answer leaks an eighth, the best of eight all."""
+    recall = np.zeros((1, 1, 8))
+    recall[..., 3] = 1.0
+    assert best_of.largest(values=recall, best_of=1).item() == 1 / 8
+    assert best_of.largest(values=rouge_at_k.leaked(recall, 0.5), best_of=8).item() == 1.0
+
+
+def test_more_answers_than_samples_are_refused():
+    with pytest.raises(ValueError, match="answers: the best of 32 needs samples: 32 at least"):
+        rouge_at_k.Options(samples=8)
+    assert rouge_at_k.Options(samples=8, answers=(1, 8)).answers == (1, 8)
 
 
 def test_retrained_models_that_failed_leave_no_gap(case, monkeypatch):

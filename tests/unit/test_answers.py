@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.generations import Generations, queried
+from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.data import _tokens, question_answer
-from unlearning_audit.metrics import _answers, multiple_choice, rouge, utility
+from unlearning_audit.metrics import _answers, multiple_choice, rouge, rouge_at_k, utility
 from unlearning_audit.metrics._text import nll
 from unlearning_audit.stats import levels
 
@@ -99,6 +99,26 @@ def test_rouge_of_models_that_say_a_known_part(case):
     case.data.tokenizer = None
     with pytest.raises(ValueError, match="hold no tokenizer"):
         call.rows(rouge, case, {})
+
+
+def test_the_best_of_sampled_answers_says_most(case, tmp_path):
+    """Of three answers, the last is that of the file of likeliest ones; the others say other words."""
+    one = Generations.read(case.generated_files[0])
+    other = np.where(one.tokens < 0, -1, 0)
+    Sampled(np.stack([other, other, one.tokens], axis=2), one.index).write(tmp_path / "sampled.npz")
+    case.sampled_files = case.compared_sampled_files = [str(tmp_path / "sampled.npz")]
+    alone = np.nan_to_num(_answers.overlap(case, case.generated_files)[..., 0])
+    recall = _answers.recalls(case, case.sampled_files)
+    np.testing.assert_array_equal(np.nan_to_num(recall[..., 2]), alone)
+    settings = {"metrics": {"rouge_at_k": {"samples": 3, "answers": [1, 3], "threshold": 0.9}}}
+    found = {(row.metric, row.role, row.rule): row for row in call.rows(rouge_at_k, case, settings)}
+    for role in ("forget", "heldout"):
+        best, first = (found["rouge_at_k", role, f"{k} answers"].value for k in (3, 1))
+        assert best == pytest.approx(0.5, abs=1e-9)
+        assert first == pytest.approx(np.nanmean(recall, -1)[~np.isnan(recall[..., 0])].mean(), abs=0.05)
+        assert first < 0.3
+        assert found["leaked_at_k", role, "3 answers"].value == pytest.approx(1 / 3)
+        assert found["rouge_at_k_gap", role, "3 answers"].value == 0
 
 
 def test_models_compared_with_themselves_have_no_gap(case):

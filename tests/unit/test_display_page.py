@@ -201,6 +201,20 @@ def test_the_first_screen_is_the_matrix_below_three_sentences(rendered):
     assert order == sorted(order)
 
 
+def test_an_extension_without_a_plan_is_a_line_of_the_first_screen(tmp_path):
+    """Among the sentences that open the page, with the sizes; of a study that did not grow nothing is said."""
+    clause = "extended from 2 and 4 to 8 pairs after its verdicts could be seen, without planned looks"
+    for name, extended, count in (("planned", {}, 0), ("grown", {"unit": "pairs", "from": [2, 4], "to": 8}, 1)):
+        (tmp_path / name).mkdir()
+        shown = Strict()
+        shown.feed(render(tmp_path / name, extended=extended)[0])
+        text = " ".join(" ".join(shown.text).split())
+        start = text[: text.index("In words", text.index("Do 5"))]
+        assert start.count(clause) == count
+        assert start.count("plain: extended from") == count
+        assert start.count("so that it may err in more than 5 %.") == count
+
+
 def squares(*methods):
     """The matrix of one place, with references as they must be."""
     names = ("none", "retrain", "retrain_control", *(line["method"] for line, _ in methods))

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chi2
 from transformers import GPT2LMHeadModel
 from unlearning_audit.artifacts.arrays import ArtifactError
 from unlearning_audit.artifacts.files import FailedError, write_failure
-from unlearning_audit.artifacts.generations import Generations, queried
+from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.bank import generation
 from unlearning_audit.data import _tokens
 
@@ -63,6 +64,44 @@ def test_a_model_says_the_same_in_any_company_and_order(monkeypatch):
         assert np.array_equal(generation.greedy(part, rows[some]), said[some])
 
 
+def test_sampled_answers_are_those_of_the_model_s_distribution(made):
+    """The first token of 4,000 answers against its probabilities, chi-squared; the second given the commonest first."""
+    rows, answers = np.array([[-1], [4], [-1]]), 4000
+    said = generation.sampled(made, rows, answers)[1, 0]
+    x = torch.from_numpy(passages()[[4]])
+    first = int(generation.bounds(x)[0])
+    text = torch.where(x < 0, ~x, x)[:, :first]
+    commonest = np.bincount(said[:, 0]).argmax()
+    after = torch.cat([text, torch.tensor([[commonest]])], 1)
+    for prompt, tokens in ((text, said[:, 0]), (after, said[said[:, 0] == commonest, 1])):
+        with torch.no_grad():
+            p = torch.softmax(made.answers(made.state(1), prompt, "next")[0].double(), -1).numpy()
+        expected, seen = len(tokens) * p, np.bincount(tokens, minlength=len(p))
+        assert chi2.sf(((seen - expected) ** 2 / expected).sum(), len(p) - 1) > 1e-4
+    assert (np.unique(said, axis=0).shape[0]) > answers / 2
+
+
+def test_more_answers_other_samples_and_other_models_change_no_answer(monkeypatch):
+    monkeypatch.setattr(generation, "CHUNK", 4)
+    whole, rows = bank(dtype=torch.float64), np.stack([np.arange(4), np.r_[np.arange(9, 12), -1], np.arange(20, 24)])
+    said = generation.sampled(whole, rows, 3)
+    assert said.shape == (3, 4, 3, passages().shape[1] - 1)
+    assert (said[1, 3] == -1).all()
+    assert len({tuple(answer) for answer in said[0, 0].tolist()}) == 3
+    assert np.array_equal(generation.sampled(whole, rows, 5)[:, :, :3], said)
+    part = bank(seeds=[SEEDS[2], SEEDS[1]], dtype=torch.float64)
+    assert np.array_equal(generation.sampled(part, rows[[2, 1]][:, 1:], 3), said[[2, 1]][:, 1:])
+    greedy = generation.greedy(whole, rows)
+    assert np.array_equal((greedy < 0)[:, :, None] | (said < 0), (said < 0)), "as long as those of greedy decoding"
+
+
+def test_a_quantile_is_a_token_whatever_rounding_does():
+    """At 0 the first token that has any probability, just below 1 the last such one, never one that has none."""
+    logits = torch.tensor([[-torch.inf, 0.0, 0.0, -torch.inf]]).repeat(3, 1)
+    uniform = torch.tensor([[0.0], [0.49], [1 - 2**-53]], dtype=torch.float64)
+    assert generation.at_quantiles(uniform)(logits, 0).tolist() == [1, 1, 2]
+
+
 def test_a_passage_that_is_learned_by_heart_is_said_whole():
     from unlearning_audit.bank.optim import Optimiser
     from unlearning_audit.bank.streams import Rows, Stream
@@ -76,8 +115,9 @@ def test_a_passage_that_is_learned_by_heart_is_said_whole():
 
 
 def test_models_without_tokens_say_nothing():
-    with pytest.raises(ValueError, match="only language models say"):
-        generation.greedy(fresh(), np.zeros((1, 1), np.int64))
+    for say in (generation.greedy, lambda *of: generation.sampled(*of, 2)):
+        with pytest.raises(ValueError, match="only language models say"):
+            say(fresh(), np.zeros((1, 1), np.int64))
 
 
 def test_who_is_asked_depends_on_the_model_alone():
@@ -105,3 +145,7 @@ def test_files_are_written_read_and_refused(tmp_path):
     write_failure(tmp_path / "c.npz", "method", "no models")
     with pytest.raises(FailedError, match="no models"):
         Generations.read(tmp_path / "c.npz")
+    Sampled(tokens[:, :, None], index).write(tmp_path / "d.npz")
+    assert np.array_equal(Sampled.read(tmp_path / "d.npz").tokens, tokens[:, :, None])
+    with pytest.raises(ArtifactError, match=r"'tokens' has shape \(1, 2, 2\), expected \(1, 2, any, any\)"):
+        Sampled.read(tmp_path / "a.npz")

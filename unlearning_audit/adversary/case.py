@@ -51,6 +51,8 @@ class Case:
     compared_relearned_files: list[str] | None = None
     generated_files: list[str] | None = None
     compared_generated_files: list[str] | None = None
+    sampled_files: list[str] | None = None
+    compared_sampled_files: list[str] | None = None
     seed: int = 0
     draws: int = crossed.DRAWS
     sets: dict[str, Collection[str]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ class Generations:
     """``generations.npz``: ``tokens`` int32 [models, rows, new], −1 after the last one; ``index`` int64 [models, rows],
     the sample that was continued, −1 for none. Models are the defender's, in the order of the memberships."""
 
+    AXES: ClassVar[tuple[None, ...]] = (None,)
+
     tokens: np.ndarray
     index: np.ndarray
 
@@ -27,11 +30,17 @@ class Generations:
         """Read and check. Raises as `read_arrays`."""
         check = Check(path, read_arrays(path))
         index = check.field("index", "iu", (None, None))
-        tokens = check.field("tokens", "iu", (*index.shape, None))
+        tokens = check.field("tokens", "iu", (*index.shape, *cls.AXES))
         for rows in index:
             if len(np.unique(rows[rows >= 0])) != (rows >= 0).sum():
                 check.fail("index", "names a sample twice for one model")
         return cls(tokens, index.astype(np.int64))
+
+
+class Sampled(Generations):
+    """The same of several sampled answers: ``tokens`` int32 [models, rows, answers, new]."""
+
+    AXES = (None, None)
 
 
 def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:

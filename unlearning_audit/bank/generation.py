@@ -1,4 +1,6 @@
-"""What language models say by themselves: the likeliest token, again and again."""
+"""What language models say by themselves: the likeliest token, again and again, or one that is drawn."""
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -6,9 +8,13 @@ from torch import Tensor
 
 from unlearning_audit.bank.engine import State
 from unlearning_audit.bank.models import Models
+from unlearning_audit.randomness.keyed import generator
 
 #: Samples that are continued at once.
 CHUNK = 64
+
+#: Log-odds of tokens [n, vocabulary] and a place → the token that is said there, int [n].
+Choice = Callable[[Tensor, int], Tensor]
 
 
 def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
@@ -19,8 +25,7 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
     in their order and for each model alone, so that nothing depends on other models. Raises ValueError for models
     that do not predict tokens.
     """
-    if "next" not in bank.readings:
-        raise ValueError("a metric reads generated text, which only language models say; leave it out")
+    _check(bank)
     answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
         weights = bank.state(model)  # copied once, not for every token
@@ -30,15 +35,61 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
     return answers
 
 
-def continued(bank: Models, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """As `greedy`, of the model with these ``weights`` (`Models.state`) for the samples ``x`` int [n, length]: int
-    [n, length − 1]."""
+def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
+    """So many ``answers`` of each model to its ``rows``, at temperature 1: int32 [models, rows, answers, length − 1],
+    in all else as `greedy`.
+
+    Each token is the quantile of its distribution at a uniform number of a stream that belongs to the model's seed and
+    the sample: more answers, other samples and other models change none of them. Raises as `greedy`.
+    """
+    _check(bank)
+    length = bank.x.shape[1]
+    said = np.full((*rows.shape, answers, length - 1), -1, np.int32)
+    for model, samples in enumerate(rows):
+        weights = bank.state(model)
+        pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
+        for first in range(0, len(pairs), CHUNK):
+            at, answer = pairs[first : first + CHUNK].T
+            uniform = {
+                sample: generator("sampled", bank.seeds[model], sample).random((answers, length))
+                for sample in np.unique(samples[at]).tolist()
+            }
+            drawn = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
+            choice = at_quantiles(torch.from_numpy(drawn).to(bank.device))
+            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
+            said[model, at, answer] = continued(bank, weights, x, choice).cpu().numpy()
+    return said
+
+
+def _check(bank: Models) -> None:
+    if "next" not in bank.readings:
+        raise ValueError("a metric reads generated text, which only language models say; leave it out")
+
+
+def likeliest(logits: Tensor, place: int) -> Tensor:
+    """The likeliest token at any ``place``: int64 [n]."""
+    return logits.argmax(-1)
+
+
+def at_quantiles(uniform: Tensor) -> Choice:
+    """Draws tokens where their cumulative probabilities pass ``uniform`` float64 [n, length]."""
+
+    def choice(logits: Tensor, place: int) -> Tensor:
+        below = torch.softmax(logits.double(), -1).cumsum(-1)
+        return (below <= uniform[:, place, None] * below[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
+
+    return choice
+
+
+def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
+    """As `greedy`, of the model with these ``weights`` (`Models.state`) for the samples ``x`` int [n, length], with
+    tokens of ``choice``: int [n, length − 1]."""
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(last.max())):
-        likeliest = bank.answers(weights, text[:, :t], "next").argmax(-1).to(text.dtype)
-        text[:, t] = torch.where((first <= t) & (t < last), likeliest, text[:, t])
+        token = choice(bank.answers(weights, text[:, :t], "next"), t).to(text.dtype)
+        text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
     return answer.masked_fill(from_first >= last[:, None], -1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Data
-from unlearning_audit.artifacts.generations import Generations
+from unlearning_audit.artifacts.generations import Generations, Sampled
 
 
 def overlap(case: Case, files: list[str]) -> np.ndarray:
@@ -18,6 +18,16 @@ def overlap(case: Case, files: list[str]) -> np.ndarray:
     """
     parts = [Generations.read(path) for path in files]
     return overlap_of(case.data, [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)])
+
+
+def recalls(case: Case, files: list[str]) -> np.ndarray:
+    """ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers], NaN where a
+    model was not asked. Raises as `overlap`."""
+    parts = [Sampled.read(path) for path in files]
+    pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
+    count = min(part.tokens.shape[2] for part in parts)
+    each = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
+    return np.stack([scores[..., 0] for scores in each], axis=-1)
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

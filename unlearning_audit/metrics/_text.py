@@ -71,13 +71,26 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     """Rows of forgotten and held-out samples (field ``role``) of every number in [0, 1] that ``read`` makes of the
     reading of tokens [models, samples, tokens, 4]: (name, ``rule``) → float64 [models, samples]. With retrained models,
     "…_gap" is the difference to theirs."""
-    member = case.membership
-    samples = np.flatnonzero((member.forget | member.heldout)[case.target].any(0))
+    samples = asked(case)
     all_models = np.ones(len(case.target), bool)
     audited, retrained = (
         None if source is None else read(case.signal("tokens", source, all_models, samples))
         for source in (case.unlearned_files, compared_files(case))
     )
+    return of_sides(case, samples, audited, retrained)
+
+
+def asked(case: Case) -> np.ndarray:
+    """The samples that some target model forgot or never saw, int64."""
+    return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
+
+
+def of_sides(
+    case: Case, samples: np.ndarray, audited: dict[tuple[str, str], np.ndarray],
+    retrained: dict[tuple[str, str], np.ndarray] | None,
+) -> list[Row]:  # fmt: skip
+    """The same of numbers that were read of all models, float64 [models, samples]; None: of no retrained ones."""
+    member = case.membership
 
     def of_models(models: np.ndarray) -> list[Row]:
         groups = {"split": member.split[models], "block": member.block[models]}

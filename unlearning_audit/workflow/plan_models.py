@@ -323,7 +323,7 @@ class Models:
         """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
         one that decides nothing."""
         file = registry.source_file(kind, plugin.name, plugin.file)
-        more = {"squared_norms", "tokens", "relearned", "generations"}
+        more = {"squared_norms", "tokens", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
         return bool(reads) or (kind == "metrics" and "contributions" not in registry.defined(file))
 

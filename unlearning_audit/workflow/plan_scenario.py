@@ -14,13 +14,16 @@ from unlearning_audit.workflow.plan_models import Models, after_request, chosen,
 #: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
 MOST = 200
 
+#: How many answers they sample, where only a user's own metric asks.
+ANSWERS = 32
+
 
 #: What an attack or a metric is given → which output of the nodes that it comes from.
 ROLES = {
     "data": "data", "splits": "membership", "selection": "selection", "scores": "scores",
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), "logits"),
     **dict.fromkeys(("relearned", "compared_relearned"), "relearned"),
-    **dict.fromkeys(("generated", "compared_generated"), "generations"),
+    **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), "generations"),
     **dict.fromkeys((f"{of}_readings" for of in ("original", "unlearned", "retrained", "control")), "readings"),
 }  # fmt: skip
 
@@ -191,6 +194,13 @@ class Judged(Models):
                 if metric.file is None and "most" in metric.options
             ]
             jobs["generate", "generated", "generations"] = {"most": max(most, default=MOST)}
+        answers = [
+            metric.options.get("samples", ANSWERS)
+            for metric in metrics.values()
+            if "sampled" in registry.declared("metrics", metric.name, metric.file)
+        ]
+        if answers:
+            jobs["generate", "sampled", "generations"] = {"most": 0, "answers": max(answers)}
         counterparts = [nodes for nodes in references if nodes != models][:1]
 
         def node(stage: str, output: str, extent: dict[str, Any], of: Node, memberships: Node) -> Node:

@@ -1,0 +1,102 @@
+"""What the best of k sampled answers says of a text in other words too: its largest ROUGE-L recall.
+
+Beside `leak_at_k`, which counts only the text itself from its first scored token on and needs no sampling, this lets
+the models say n answers and reads them as `rouge` reads the likeliest one (leak@k; Scholten et al. 2025).
+"""
+
+from typing import Self
+
+import numpy as np
+from pydantic import Field, PositiveInt, model_validator
+
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.contributions import Contribution, Standard
+from unlearning_audit.artifacts.files import NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import _answers, _text
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import best_of
+
+LIBRARIES = ("rouge_score",)
+
+#: The models say several answers by themselves.
+NEEDS = ("fair_draw", "sampled")
+
+QUANTITIES = (
+    Quantity(
+        "rouge_at_k", "ROUGE-L recall, best of k",
+        reading="Share of a text's words that the best of k sampled answers says, in expectation; on text that was "
+        "never seen it is not 0.",
+    ),
+    Quantity(
+        "rouge_at_k_gap", "ROUGE-L recall, best of k, above retraining", ideal=0.0,
+        reading="The same minus that of retrained models: 0 = as if retrained.",
+    ),
+    Quantity(
+        "leaked_at_k", "texts that leak in k answers",
+        reading="Probability that one of k sampled answers says at least a share of a text's words (`threshold`).",
+    ),
+    Quantity("leaked_at_k_gap", "texts that leak in k answers, above retraining", ideal=0.0),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """``samples``: so many answers each model says to each sample; ``answers``: how many of them an adversary sees, k;
+    a verdict rests on the largest; ``threshold``: from what ROUGE-L recall on a text has leaked."""
+
+    samples: int = Field(32, ge=1)
+    answers: tuple[PositiveInt, ...] = Field((1, 8, 32), min_length=1)
+    threshold: float = Field(0.5, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        if max(self.answers) > self.samples:
+            raise ValueError(f"answers: the best of {max(self.answers)} needs samples: {max(self.answers)} at least")
+        return self
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
+    of "rouge_at_k" and "leaked_at_k"; with retrained models, "…_gap" is the difference to theirs."""
+    samples = _text.asked(case)
+
+    def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
+        recall = _answers.recalls(case, files)[:, samples]
+        return {
+            (name, f"{k} answers"): best_of.largest(values=value, best_of=k)
+            for k in options.answers
+            for name, value in (("rouge_at_k", recall), ("leaked_at_k", leaked(recall, options.threshold)))
+        }
+
+    audited = read(case.sampled_files)
+    try:
+        retrained = read(case.compared_sampled_files) if case.compared_sampled_files else None
+    except NoAnswerError:
+        retrained = None
+    return _text.of_sides(case, samples, *(_of_all(case, side) for side in (audited, retrained)))
+
+
+#: How much of a text the best answer says that never saw it only retrained models tell.
+DECIDES = {"rouge_at_k": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
+
+
+def contributions(case: Case, options: Options) -> dict[str, Contribution]:
+    """The recall of the best of the most answers by each target model of what it was asked to forget."""
+    value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
+    return _text.of_forgotten(case, "rouge_at_k", value, DECIDES["rouge_at_k"])
+
+
+def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
+    """1 where the ``recall`` reaches the threshold, else 0, and NaN where it is not known."""
+    return np.where(np.isnan(recall), np.nan, recall >= threshold)
+
+
+def _of_all(case: Case, side: dict[tuple[str, str], np.ndarray] | None) -> dict[tuple[str, str], np.ndarray] | None:
+    """Numbers of target models in the rows of all models, NaN where a model is none."""
+    if side is None:
+        return None
+    whole = {name: np.full((len(case.target), value.shape[1]), np.nan) for name, value in side.items()}
+    for name, value in side.items():
+        whole[name][case.target] = value
+    return whole
