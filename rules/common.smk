@@ -36,10 +36,23 @@ def place(stage):
 
 
 def memory(stage):
-    """MB of main memory of a stage's jobs by the forecast's rates, and as much again with every retry."""
-    return signed(
-        lambda wildcards, attempt: rates.reserved(stage, PLAN.study.memory, attempt)[0]
-    )
+    """MB of main memory of a stage's jobs by the forecast's rates and, where they score, by what they read; as much
+    again with every retry."""
+    if stage not in rates.COPIES:
+        return signed(
+            lambda wildcards, attempt: rates.reserved(
+                stage, PLAN.study.memory, attempt
+            )[0]
+        )
+
+    def scoring(wildcards, input, attempt):
+        from unlearning_audit.workflow.forecast import reading
+
+        return rates.reserved(
+            stage, PLAN.study.memory, attempt, reading.of_files(input)
+        )[0]
+
+    return signed(scoring)
 
 
 def minutes(stage):

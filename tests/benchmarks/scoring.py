@@ -23,11 +23,15 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from unlearning_audit.artifacts import blocks  # noqa: E402 (found through the line above)
 from unlearning_audit.artifacts.arrays import Data, Logits, Membership  # noqa: E402
 from unlearning_audit.artifacts.files import checksum, write_spec  # noqa: E402
+from unlearning_audit.plugins import registry  # noqa: E402
 from unlearning_audit.protocols import ruli  # noqa: E402
 
 POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.
 BATCH, TARGETS = 4, 2
+
+OUTPUTS = {"metrics": "metrics.csv", "contributions": "contributions.npz", "records": "records.csv"}
+ATTACKS = ("confidence", "entropy", "modified_entropy", "kde", "shadow")
 
 
 def build(folder: Path, models: int, samples: int, classes: int, targets: int) -> None:
@@ -60,26 +64,44 @@ def sealed(value: Data | Membership | Logits, path: Path, *how: np.ndarray) -> N
     })  # fmt: skip
 
 
-def score(folder: Path) -> None:
-    """The job that reads them, with the metrics that read logits."""
-    from metrics import metrics  # the script, whose function is itself outside of a job
+def inputs(folder: Path, *names: str) -> dict[str, list[str]]:
+    """The files of a job, by what it calls them."""
+    return {name: [str(path) for path in sorted(Path(folder, name).glob("*/*.npz"))] for name in names}
 
-    files = {name: [str(path) for path in sorted(Path(folder, name).glob("*/*.npz"))]
-             for name in ("splits", *POPULATIONS)}  # fmt: skip
-    metrics(
-        # The protocol's third metric, blind, reads no logits.
-        metrics=str(folder / "metrics.csv"), contributions=str(folder / "contributions.npz"),
+
+def metrics(folder: Path) -> None:
+    """The job that reads them, with the metrics that read logits; the protocol's third metric, blind, reads none."""
+    from metrics import metrics as job  # the script, whose function is itself outside of a job
+
+    job(
+        **{name: str(folder / file) for name, file in OUTPUTS.items()},
         settings={
-            "metrics": {"ruli": {}, "accuracy": {}}, "paper_set": [], "adaptive_set": [], "bootstrap": 1000, "seed": 0,
+            "metrics": chosen("metrics", "ruli", "accuracy"), "paper_set": [], "adaptive_set": [], "bootstrap": 1000,
+            "seed": 0,
         },
-        place={"files": {}}, data=str(folder / "data" / "data.npz"), **files,
+        place={"files": {}}, data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", *POPULATIONS),
     )  # fmt: skip
 
 
-def measured(folder: Path) -> tuple[float, float, float]:
+def attacks(folder: Path) -> None:
+    """The job that scores them by attacks."""
+    from attack import attack as job
+
+    job(
+        scores=str(folder / "scores.parquet"), settings={"attacks": chosen("attacks", *ATTACKS), "seed": 0}, place={},
+        data=str(folder / "data" / "data.npz"), **inputs(folder, "splits", "originals", "unlearned"),
+    )  # fmt: skip
+
+
+def chosen(kind: str, *names: str) -> dict[str, dict]:
+    """Plug-ins as the plan names them to a job, with their default options."""
+    return {name: {"name": name, "options": registry.options(kind, name)().model_dump(mode="json")} for name in names}
+
+
+def measured(folder: Path, stage: str = "metrics") -> tuple[float, float, float]:
     """Seconds of CPU and of wall, and peak memory in MiB, of scoring in a process of its own."""
     started = time.perf_counter()
-    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "--score", str(folder)])
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "--score", str(folder), stage])
     _, status, used = os.wait4(child, 0)
     if status:
         raise SystemExit("scoring failed")
@@ -92,10 +114,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, nargs=2, default=[50_000, 1_000], help="the large and the small number")
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--targets", type=int, default=999)
-    parser.add_argument("--score", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--score", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.score:
-        return score(asked.score)
+        folder, stage = asked.score
+        return {"metrics": metrics, "attack": attacks}[stage](Path(folder))
     found = []
     for samples in asked.samples:
         with tempfile.TemporaryDirectory() as name:

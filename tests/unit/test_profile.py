@@ -1,17 +1,26 @@
 """Rules ask a cluster for what the forecast's rates say, and for more with every attempt."""
 
+import importlib.util
 import re
+from pathlib import Path
 
+import pytest
 import yaml
 from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow.forecast import rates
+from unlearning_audit.workflow.forecast import rates, reading
 
 ROOT = source.SCRIPTS.parent
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
 
 #: Rules of which many are one submission, whose times add up.
 GROUPED = ("attack", "metrics")
+
+
+#: The files of a study and its scoring jobs, as the benchmark of scoring makes them.
+SPEC = importlib.util.spec_from_file_location("scoring_benchmark", ROOT / "tests/benchmarks/scoring.py")
+benchmark = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(benchmark)
 
 
 def resources() -> dict[str, dict[str, str]]:
@@ -49,3 +58,40 @@ def test_a_profile_says_where_jobs_run_and_nothing_of_their_memory():
     for stage in GROUPED:
         assert eval(PROFILE["set-resources"][stage]["runtime"], {"attempt": 1}) < rates.MINUTES[stage]
     assert set(PROFILE["groups"]) == set(GROUPED)
+
+
+# ---------------------------------------------------------------- what jobs that score read
+
+
+@pytest.mark.parametrize("classes", [3, 100])
+def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path, classes):
+    """The peak of a real job in a process, by the system's account, against what is reserved for it from its files."""
+    benchmark.build(tmp_path, models=12, samples=6000, classes=classes, targets=600)
+    for stage, roles in (("attack", ("originals", "unlearned")), ("metrics", benchmark.POPULATIONS)):
+        files = [path for paths in benchmark.inputs(tmp_path, "splits", *roles).values() for path in paths]
+        files += [str(tmp_path / "data" / "data.npz")]
+        asked, _ = rates.reserved(stage, 9000, 1, reading.of_files(files))
+        peak = benchmark.measured(tmp_path, stage)[2] * 2**20 / 1e6
+        assert 1.1 < asked / peak < 5, (stage, asked, peak)
+
+
+def test_memory_grows_with_the_logits_by_as_much_as_was_measured():
+    """A job of 2 GB of logits: all of them for attacks, those of queried samples for metrics."""
+    read = reading.Reading(logits=2 * 10**9, cells=5 * 10**7, queried=0.1, others=10**8)
+    assert rates.reserved("attack", 9000, 1, read)[0] == 250 + 8 * 2000 + 200
+    assert rates.reserved("metrics", 9000, 2, read)[0] == 2 * (250 + 6 * 200 + 24 * 50 + 200)
+
+
+def test_what_a_job_reads_is_counted_from_its_files(tmp_path):
+    """Logits not there yet: nothing is known; scores not there yet, as in a group of jobs, count nothing."""
+    benchmark.build(tmp_path, models=12, samples=600, classes=5, targets=60)
+    files = benchmark.inputs(tmp_path, "splits", "unlearned")
+    logits, members = files["unlearned"], files["splits"]
+    known = reading.of_files([*logits, *members, *members, str(tmp_path / "scores.parquet")])
+    assert known.cells == 12 * 600
+    assert known.queried == pytest.approx(0.1)
+    assert known.logits == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
+    assert known.others == sum(Path(path).stat().st_size for path in members)
+    assert reading.of_files([*logits, str(tmp_path / "membership.npz")]) is None
+    Path(members[0]).write_bytes(b"PK damaged")
+    assert reading.of_files([*logits, *members]) is None

@@ -1,6 +1,7 @@
 """What a study will cost, before it runs: seconds, bytes and memory of every job.
 
 * `rates`: what a job of each stage takes, and what it asks a cluster for
+* `reading`: what a job that scores reads, from its files
 * `sizes`: how many models and samples a job has
 * `probe`: seconds per row, measured on this machine
 * `memory`: bytes of a model, of main memory and of a card

@@ -1,5 +1,10 @@
 """What jobs of each stage take and ask for: the numbers behind forecast, progress and what a cluster is asked for."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unlearning_audit.workflow.forecast.reading import Reading
+
 #: Mean seconds of a job of the default study on two cores of a server (AMD EPYC); of import, of jobs of that size.
 #: Relative weights until a job of the same kind is measured.
 SECONDS = {
@@ -8,7 +13,8 @@ SECONDS = {
     "readings": 0.4, "relearn": 0.4, "generate": 0.4, "attack": 0.4, "metrics": 0.25, "comparisons": 0.5,
 }  # fmt: skip
 
-#: MB of main memory that a job is given at its first attempt. Those that hold models ask for ``memory`` of the study.
+#: MB of main memory that a job is given at its first attempt. Those that hold models ask for ``memory`` of the study,
+#: those that score for what they read (`scoring`), and for this where it is not there yet.
 MEMORY = {
     "data": 4000, "external": 4000, "splits": 2000, "selection": 8000, "attack": 4000, "metrics": 4000,
     "comparisons": 8000,
@@ -21,7 +27,27 @@ MINUTES = {
 }  # fmt: skip
 
 
-def reserved(stage: str, memory: int, attempt: int) -> tuple[int, int]:
+#: MB of a process that scores, with its libraries: 85 to 145 were measured, by what attacks import.
+PROCESS = 250
+
+#: By how much what attacks and metrics hold at once exceeds the logits that they read. Measured beyond the process with
+#: 2, 10 and 100 classes: 2 to 7 times for six to eight attacks, up to 6 times for all metrics of swapped pairs.
+COPIES = {"attack": 8, "metrics": 6}
+
+#: Bytes that metrics keep of each model and sample: three populations' predictions.
+PREDICTED = 24
+
+
+def scoring(stage: str, reading: "Reading") -> int:
+    """MB of a job that scores what it reads: attacks learn from all rows of logits, metrics hold those of the samples
+    that attacks are asked about, and what models predict of all."""
+    logits = reading.logits if stage == "attack" else reading.logits * reading.queried
+    kept = 0 if stage == "attack" else PREDICTED * reading.cells
+    return PROCESS + int((COPIES[stage] * logits + kept + 2 * reading.others) / 1e6)
+
+
+def reserved(stage: str, memory: int, attempt: int, reading: "Reading | None" = None) -> tuple[int, int]:
     """MB and minutes of a job of a ``stage`` at this ``attempt``, every further one as much again; ``memory``: MB of a
-    job with models."""
-    return attempt * MEMORY.get(stage, memory), attempt * MINUTES[stage]
+    job with models; ``reading``: what a job that scores reads, if it is there."""
+    first = MEMORY.get(stage, memory) if reading is None else scoring(stage, reading)
+    return attempt * first, attempt * MINUTES[stage]

@@ -1,0 +1,47 @@
+"""What a job that scores reads, from its input files as they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from unlearning_audit.artifacts.files import ArtifactError, read_arrays
+
+
+@dataclass(frozen=True)
+class Reading:
+    """``logits``: bytes of the logits of all models; ``cells``: models × samples of all memberships; ``queried``: share
+    of these that attacks are asked about; ``others``: bytes of all other inputs."""
+
+    logits: int
+    cells: int
+    queried: float
+    others: int
+
+
+def of_files(paths: Iterable[str]) -> Reading | None:
+    """What a job reads that has these inputs; None where logits or memberships are not there yet, or are damaged.
+    What else is not there yet counts nothing."""
+    places = [Path(path) for path in dict.fromkeys(paths)]
+    try:
+        size = {path: path.stat().st_size for path in places if path.exists() or path.name in ESSENTIAL}
+        members = [_asked(path, path.stat().st_mtime_ns) for path in size if path.name == "membership.npz"]
+    except (ArtifactError, KeyError, OSError):
+        return None
+    cells, asked = (sum(column) for column in zip(*members, strict=True)) if members else (0, 0)
+    logits = sum(size[path] for path in size if path.name == "logits.npz")
+    return Reading(logits, cells, asked / max(cells, 1), sum(size.values()) - logits)
+
+
+#: Names of files without which nothing is known of a job.
+ESSENTIAL = ("logits.npz", "membership.npz")
+
+
+@cache
+def _asked(path: Path, modified: int) -> tuple[int, int]:
+    """Models × samples of a file of memberships, and models × samples that attacks are asked about for some model."""
+    arrays = read_arrays(path)
+    models, samples = arrays["forget"].shape
+    return models * samples, models * int(np.count_nonzero((arrays["forget"] | arrays["heldout"]).any(axis=0)))
