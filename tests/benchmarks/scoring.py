@@ -31,6 +31,8 @@ POPULATIONS = ("originals", "unlearned", "retrained")
 BATCH, TARGETS = 4, 2
 
 OUTPUTS = {"metrics": "metrics.csv", "contributions": "contributions.npz", "records": "records.csv"}
+#: File in which the process of a job leaves its peak memory in MiB.
+PEAK = "peak.txt"
 ATTACKS = ("confidence", "entropy", "modified_entropy", "kde", "shadow")
 
 
@@ -105,7 +107,8 @@ def measured(folder: Path, stage: str = "metrics") -> tuple[float, float, float]
     _, status, used = os.wait4(child, 0)
     if status:
         raise SystemExit("scoring failed")
-    return used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024
+    peak = float(Path(folder, PEAK).read_text())
+    return used.ru_utime + used.ru_stime, time.perf_counter() - started, peak
 
 
 def main() -> None:
@@ -118,7 +121,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.score:
         folder, stage = asked.score
-        return {"metrics": metrics, "attack": attacks}[stage](Path(folder))
+        {"metrics": metrics, "attack": attacks}[stage](Path(folder))
+        # A child's maximum by wait4 is that of its parent, where the parent's is larger.
+        (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        Path(folder, PEAK).write_text(str(int(line.split()[1]) / 1024))
+        return
     found = []
     for samples in asked.samples:
         with tempfile.TemporaryDirectory() as name:
@@ -129,7 +136,6 @@ def main() -> None:
         print(f"{asked.models} models x {samples:6d} samples ({size / 2**20:6,.0f} MiB of logits): "
               f"{cpu:5.1f} s CPU, {wall:5.1f} s wall, {memory:6,.0f} MiB", flush=True)  # fmt: skip
     print(f"ratio: {found[0][0] / found[1][0]:.2f} in CPU, {found[0][2] / found[1][2]:.2f} in memory")
-    return None
 
 
 if __name__ == "__main__":
