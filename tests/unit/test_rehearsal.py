@@ -47,7 +47,7 @@ WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "se
 HEAD = (
     "mine.py: model.head is 'fc', which is not a layer of the model; give the name of the last layer, or leave it out "
 )
-UNTOLD = "outputs, so that the last layer is not told by this; set model.head to its name, such as model.head ="
+UNTOLD = "outputs, which does not identify the last layer; set model.head to its name, such as model.head ="
 WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
 
 

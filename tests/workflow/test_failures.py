@@ -56,7 +56,7 @@ LINES = [
     "scenarios.main.methods.crashes: bad_method.py line 11, in unlearn: the process crashed (segmentation fault)",
     "scenarios.main.methods.shapes: bad_method.py: unlearn must leave every tensor as it is: '0.weight' was float32 "
     "[8, 16, 64], now float32 [8, 16, 1]",
-    "scenarios.other.model: bad_model.py: 1, 2 each have 10 outputs, so that the last layer is not told by this; set "
+    "scenarios.other.model: bad_model.py: 1, 2 each have 10 outputs, which does not identify the last layer; set "
     "model.head to its name, such as model.head = '2'",
 ]
 

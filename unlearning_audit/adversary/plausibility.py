@@ -17,8 +17,8 @@ from unlearning_audit.artifacts import no_logits
 APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
 
-#: Columns in another order are told where this share of answers is right in the order that fits best, and so many times
-#: as many as in the order that is given.
+#: Columns are said to be in another order where this share of answers is right in the order that fits best, and so
+#: many times as many as in the order that is given.
 RIGHT, TIMES = 0.5, 2.0
 
 #: Samples for each class by which one model alone is judged.

@@ -20,7 +20,7 @@ TOTAL, SURE = 0.25, 0.2
 #: Exact probabilities sum to 1 but for so much, and but for so much as they were computed.
 EXACT, SHARP = 0.01, 1e-5
 
-#: Differences between classes need so many digits; probabilities in more than this share of samples are told.
+#: Differences between classes need so many digits; probabilities in more than this share of samples are reported.
 DIGITS, SOME = 1e-3, 0.01
 
 #: Logits of a sample that are no further apart than this say next to nothing; those so far apart nothing but 0 and 1.

@@ -128,7 +128,7 @@ class Bank(Models):
 
     @property
     def final_layer(self) -> str | None:
-        """The dotted name of the final layer: ``model.head``, or what was told of a user's model that has none."""
+        """The dotted name of the final layer: ``model.head``, or, of a user's model that has none, the name found."""
         return getattr(self.model, "final_layer_name", None) or self.model.head
 
     @property

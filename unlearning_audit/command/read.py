@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def written(asked: argparse.Namespace) -> str:
     """Read, check and write everything; print what it is; return the study's file.
 
-    Raises ValueError with one sentence for what cannot be read or told.
+    Raises ValueError with one sentence for what cannot be read or is ambiguous.
     """
     import yaml
 
@@ -57,7 +57,7 @@ def written(asked: argparse.Namespace) -> str:
     rows = readers.agreement_rows(imported)
     if rows:
         _write_agreements(agreements, rows)
-    print("\n".join(_told(imported, agreements)))
+    print("\n".join(_summary(imported, agreements)))
     print(f"Wrote {study} and {folder}/.")
     return str(study)
 
@@ -96,7 +96,7 @@ def _write_agreements(path: Path, rows: list[dict]) -> None:
         writer.writerows({name: inert(str(cell)) for name, cell in row.items()} for row in rows)
 
 
-def _told(imported, path: Path) -> list[str]:
+def _summary(imported, path: Path) -> list[str]:
     """What was read: files by format, each scenario with its models, and which printed numbers are not those of their
     samples."""
     from unlearning_audit import readers

@@ -2,7 +2,7 @@
 
 Properties (after Tu, Hu & Ma 2024, §4.3–4.4):
 grounding, does retraining read as perfect; separation, how far retraining lies from doing nothing; power, how
-many pairs of methods are told apart; agreement, does another seed or another size of the data rank the methods
+many pairs of methods differ significantly; agreement, does another seed or another size of the data rank the methods
 alike; monotonicity, does the value fall as the privacy budget grows; and cost, how many models must be made.
 """
 

@@ -25,7 +25,7 @@ Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, read: Read) -> list[dict]:
-    """Half-width and least distance that is told, today and with more pairs, models or samples, where they count."""
+    """Half-width and least detectable distance, today and with more pairs, models or samples, where they count."""
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
     for part, factors in TIMES.items():

@@ -98,8 +98,8 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 
 def flatness(trials: Sequence[Trial]) -> float:
-    """The share of settings that are not told from the nearest: within the standard error of their difference, in the
-    first round, of which all settings are part. 1: no option matters; small: a needle."""
+    """The share of settings that cannot be distinguished from the nearest: within the standard error of their
+    difference, in the first round, of which all settings are part. 1: no option matters; small: a needle."""
     best = min(trials, key=_rank)
     near = [
         trial.worth <= max(1.0, best.worth)

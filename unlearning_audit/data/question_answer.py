@@ -29,7 +29,7 @@ REFUSALS = (
 class Options(Settings):
     """``path``: a .jsonl file, or a folder with ``train.jsonl`` and perhaps ``test.jsonl``; or ``repository`` with
     ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, where a folder has that
-    name, one saved by the library datasets. ``tests``: further sets that make the test part, each told from the others:
+    name, one saved by the library datasets. ``tests``: further sets that make the test part, each with a name:
     subsets of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
 
     Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:

@@ -24,8 +24,8 @@ class Options(Settings):
     ``columns``: those that models read, all others by default; columns of numbers are standardised, by mean and
     standard deviation of the training rows, unless ``standardise`` is false; text, true and false, and what
     ``categories`` names become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or
-    1; without it, give ``test_size``. ``group``: a column by which the test part is told apart in metrics that know
-    groups. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own.
+    1; without it, give ``test_size``. ``group``: a column by which metrics that know groups divide the test
+    part. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own.
     ``most`` different values of a label or a category.
     """
 

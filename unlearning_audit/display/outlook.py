@@ -11,7 +11,7 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def text(plan: Plan, file: str) -> str:
-    """Time of what is missing, and the table of what can be told, where the study compares; ``file``: the study's."""
+    """Time of what is missing, and what can be detected, where the study compares; ``file``: the study's."""
     nodes, watched = arithmetic.nodes(plan), progress.Watch(plan.specs(), 0.0)
     costs = watched.costs()
     rest = sum(seconds for path, seconds in costs.items() if path not in watched.ready)

@@ -82,7 +82,7 @@ def namespace(name: str) -> dict:
 
 
 class Args(SimpleNamespace):
-    """What code finds in its ``args``, as attributes or as items; a name that is missing is told with what to do."""
+    """What code finds in its ``args``, as attributes or as items; a sentence says what to do for a missing name."""
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)

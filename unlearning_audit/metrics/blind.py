@@ -1,4 +1,4 @@
-"""Blind check: can the two sides of an audit be told apart without any model? Then no attack is valid (RULI, A.3.1)."""
+"""Blind check: can the two sides of an audit be distinguished without models? Then no attack is valid (RULI A.3.1)."""
 
 from dataclasses import replace
 from typing import Literal

@@ -24,12 +24,12 @@ QUANTITIES = (
     Quantity(
         "exact_overlap", "spans that are held out as well",
         reading="Share of forgotten samples of which a held-out sample has the same scored tokens, all of them: such "
-        "a sample cannot be told from what was never seen.",
+        "a sample cannot be distinguished from what was never seen.",
     ),
     Quantity(
         "token_overlap", "tokens that are held out as well",
         reading="Share of the scored tokens of forgotten samples that held-out ones have too: far below that of two "
-        "random sets, and the two sides may be told apart by their words alone.",
+        "random sets, and the two sides may be distinguished by their words alone.",
     ),
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Retained data's added risk: are the samples that a model keeps easier to recognise once others are forgotten?
 
-Who was safe in a crowd stands out when the crowd leaves ("privacy onion", Carlini et al. 2022). Kept samples are told
-from never-seen ones by φ in the models after unlearning, before it, and in retrained ones.
+Who was safe in a crowd stands out when the crowd leaves ("privacy onion", Carlini et al. 2022). Kept samples are
+distinguished from never-seen ones by φ in the models after unlearning, before it, and in retrained ones.
 """
 
 import numpy as np

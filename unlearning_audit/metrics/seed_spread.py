@@ -1,7 +1,7 @@
 """Training seeds and unlearning seeds apart: how much of what models vary by is the method's own randomness?
 
 Numbers of a single run hide two draws, that of the model and that of unlearning it (Lanyon et al. 2025). Where several
-models were unlearned from one original (``copies`` of the protocol competition) the two are told apart.
+models were unlearned from one original (``copies`` of the protocol competition) the two are separated.
 """
 
 import numpy as np

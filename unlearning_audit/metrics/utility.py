@@ -94,7 +94,7 @@ def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerMod
 
 
 def sets(data: Data) -> list[np.ndarray]:
-    """The sets that make the test part, each bool [samples]; the whole part where they are not told apart."""
+    """The sets that make the test part, each bool [samples]; the whole part where there are no such sets."""
     test = data.part == 1
     if data.group is None:
         return [test] if test.any() else []

@@ -95,8 +95,8 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
 
 
 def blamed(error: BaseException, file: str | Path) -> PluginError:
-    """An error as the failure of a plug-in's file: the place and the words; the calls that led there, if they can be
-    told."""
+    """An error as the failure of a plug-in's file: the place and the words; the calls that led there, if they are
+    known."""
     trace = ""
     with suppress(Exception):  # the code may have exchanged what tells them
         trace = printable("".join(traceback.format_exception(error, limit=-CALLS)).strip(), ends=True)

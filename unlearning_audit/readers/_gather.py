@@ -40,7 +40,7 @@ def imported(
 
     ``retrain`` and ``none``: files or folders of retrained models and of those before unlearning; they are read, too.
     ``reader``: the name of the only one that is asked, or the file of a user's own, with its ``options``. ``alone``: go
-    on without any retrained model. Raises ValueError with one sentence for what cannot be read or told.
+    on without any retrained model. Raises ValueError with one sentence for what cannot be read or is ambiguous.
     """
     places = list(dict.fromkeys([*paths, *retrain, *none]))
     for place in places:

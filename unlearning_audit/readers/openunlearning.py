@@ -2,7 +2,7 @@
 
 An entry for each metric: ``agg_value``, and ``value_by_index`` with what was computed of each sample; attacks hold two
 of these, ``forget`` and ``holdout``, and the AUC of both. A file ``…_SUMMARY.json`` beside it holds the aggregates. Any
-log of this structure is read, whatever its metrics are called: the part of the data is told by the metric's first word.
+log of this structure is read, whatever its metrics are called: the metric's first word names the part of the data.
 """
 
 import dataclasses
@@ -59,7 +59,7 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, told by their structure."""
+    """Logs at or below a path, recognised by their structure."""
     return [path for path in _texts.below(place, ".json") if f'"{VALUES}"' in _texts.head(path)]
 
 

@@ -1,7 +1,7 @@
 """PrivacyGuard's frames: two tables of a column ``score`` and one of users, of training and of held-out samples.
 
 Its attacks return two frames with more score = more like a member; saved by their users as csv, json, json lines or
-parquet, told apart by ``train`` and ``test`` (or ``holdout``) in their names. Frames with ``score_orig`` and
+parquet, recognised by ``train`` and ``test`` (or ``holdout``) in their names. Frames with ``score_orig`` and
 ``score_mean`` of shadow models are those its attacks begin from: the score is then the difference of both.
 """
 

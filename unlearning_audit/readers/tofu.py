@@ -1,8 +1,8 @@
 """TOFU's own aggregated logs (Maini et al. 2024): one JSON with an entry for each evaluated split, and in it lists by
 index, such as ``avg_gt_loss``, ``average_perturb_loss``, ``truth_ratio`` and ``rougeL_recall``.
 
-Splits are told by name (``forget``, ``real_author``, ``real_world``; the plain one is retained data), samples by their
-question and answer.
+Splits are recognised by name (``forget``, ``real_author``, ``real_world``; the plain one is retained data), samples by
+their question and answer.
 """
 
 import math
@@ -23,7 +23,7 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Logs at or below a path, told by their structure."""
+    """Logs at or below a path, recognised by their structure."""
     marks = ('"avg_gt_loss"', '"average_perturb_loss"', '"avg_paraphrased_loss"')
     candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
     whole = [path for path in candidates if _splits(_texts.read_json(path))]

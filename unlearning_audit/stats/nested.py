@@ -12,7 +12,7 @@ from unlearning_audit.stats import LEVEL, Estimate, empty
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-SINGLE = "no original has two models: what unlearning and what training varies by is not told apart"
+SINGLE = "no original has two models: what unlearning varies by cannot be separated from what training varies by"
 ALONE = "all models came from one original: what training varies by is not shown"
 
 

@@ -60,7 +60,7 @@ def _final(model: nn.Module, classes: int, file: str) -> str:
     which = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
     example = alike[-1] if alike else "fc"
     raise PluginError(
-        f"{readable(file)}: {which} {classes} outputs, so that the last layer is not told by this; set model.head to "
+        f"{readable(file)}: {which} {classes} outputs, which does not identify the last layer; set model.head to "
         f"its name, such as model.head = {example!r}"
     )
 

@@ -29,7 +29,7 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
 
     ``unlearn`` is asked twice to let three models forget a few of their samples, once with the weights of the first and
     the last multiplied, with the same random numbers. 0 for a method that changes every model by itself, for a bank of
-    one model, and where even the same neighbours do not lead to the same end, so that nothing can be told.
+    one model, and where even the same neighbours do not lead to the same end, so that nothing can be measured.
     """
     if len(bank) < 2:
         return 0.0

@@ -11,7 +11,7 @@ from unlearning_audit.display.tables.typeset import number
 PANELS = {
     "grounding": ("grounding", "retrain −\nperfect", 0.0, (None, None)),
     "separation": ("separation", "retrain − none\n(standard errors)", None, (None, None)),
-    "power": ("power", "pairs of methods\ntold apart", 1.0, (0, 1)),
+    "power": ("power", "pairs of methods\nthat differ", 1.0, (0, 1)),
     "agreement over seeds": ("agreement\nover seeds", "Kendall's τ\nof rankings", 1.0, (None, 1)),
     "agreement over sizes": ("agreement\nover sizes", "Kendall's τ\nof rankings", 1.0, (None, 1)),
     "monotonicity": ("monotonicity", "Spearman's ρ\nwith budget ε", -1.0, (-1, None)),

@@ -1,4 +1,4 @@
-"""Both questions of RULI: is it still told apart from what was never seen, and from what a retrained model says?"""
+"""Both questions of RULI: does it still differ from what was never seen, and from what a retrained model says?"""
 
 from unlearning_audit.display import lookup, style
 from unlearning_audit.display.figures.quality import frame

@@ -20,7 +20,7 @@ POINTS = 120
 
 @dataclass(frozen=True)
 class Curve:
-    """``fpr`` and ``tpr`` float64 [points] from the resolution, the least FPR that can be told from 0, to 1."""
+    """``fpr`` and ``tpr`` float64 [points] from the resolution, the least FPR that differs from 0, to 1."""
 
     attack: str
     fpr: np.ndarray

@@ -136,7 +136,7 @@ def _tuned(folder: Path, method: str) -> str:
     return (
         f"Of {float(row['trials']):.0f} settings, {changed} was chosen on pairs of its own: {number(tuned, 2)} margins "
         f"from retraining on the audited ones, {number(before, 2)} with its defaults, closer by {closer}. "
-        f"{number(100 * float(row['flatness']), 0)} % of the settings are not told from the best."
+        f"{number(100 * float(row['flatness']), 0)} % of the settings cannot be distinguished from the best."
     )
 
 

@@ -14,8 +14,8 @@ SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ ov
 READING = (
     "Grounding: what retraining reads minus what perfect unlearning would; its interval should hold 0. Separation: "
     "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
-    "share of the pairs of methods that are told apart. Agreement: Kendall's τ between the rankings of methods for "
-    "other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
+    "share of the pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods "
+    "for other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
     "theory says. Models: how many must be trained, unlearned and retrained to judge one method."
 )
 

@@ -13,7 +13,8 @@ READING = (
     "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
     "Tried: on the pairs that chose the setting, where the best of many looks better than it is. Tuned and published: "
     "on the audited pairs, which tuning never saw. Loses: accuracy against retraining, tuned and published, in margins "
-    "as well; tuning passes over what loses more than 1. Flat: the share of settings that are not told from the best."
+    "as well; tuning passes over what loses more than 1. Flat: the share of settings that cannot be distinguished "
+    "from the best."
 )
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
