@@ -6,7 +6,7 @@ what is wrong is said in one sentence that starts with the field's path.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
@@ -228,6 +228,13 @@ class ScenarioFile(Settings):
     tune: Tune | None = None
 
 
+class Place(NamedTuple):
+    """A ``scenario`` at one ``setting`` of its axes: what numbers, verdicts and files are filed under."""
+
+    scenario: str
+    setting: str
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One fully specified case: who trains what on which data, what is unlearned how, and what attacks it.
@@ -249,6 +256,11 @@ class Scenario:
     metrics: dict[str, Plugin]
     request: int = 0
     at_once: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Its name and its setting."""
+        return Place(self.name, self.setting)
 
 
 @dataclass(frozen=True)

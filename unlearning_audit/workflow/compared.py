@@ -12,10 +12,10 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     that it is compared with, but for the adversary's, as [stage, node]."""
     stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
-    cases = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
+    cases = {(*c.scenario.place, c.method): c for c in plan.cases}
     places = []
     for comparison in plan.comparisons:
-        where = comparison.scenario.name, comparison.scenario.setting
+        where = comparison.scenario.place
         jobs = {}
         for method in comparison.scenario.methods:
             sides = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
@@ -27,7 +27,7 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
             ]  # fmt: skip
             jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(files)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
-        place = {"scenario": where[0], "setting": where[1], "methods": list(comparison.scenario.methods)}
+        place = {**where._asdict(), "methods": list(comparison.scenario.methods)}
         family = "study" if plan.study.family > 1 else "scenario"
         extended = {"extended": comparison.extended} if comparison.extended else {}
         places.append({**place, **files, "made": jobs, "family": family, **extended})

@@ -66,8 +66,7 @@ def _grown(earlier: Draws, drawn: Draws) -> str:
 def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
     """The draws of a comparison of this plan."""
     made = {node.outputs["spec"]: node for stage in ("data", "splits", "train") for node in plan.nodes[stage].values()}
-    where = comparison.scenario.name, comparison.scenario.setting
-    case = next(case for case in plan.cases if (case.scenario.name, case.scenario.setting) == where)
+    case = next(case for case in plan.cases if case.scenario.place == comparison.scenario.place)
     if len(case.originals) != len(case.splits):
         return {}
 

@@ -41,15 +41,7 @@ def collect(plan: Plan) -> dict[str, Any]:
 
 def records(plan: Plan) -> dict[str, Any]:
     """Every case with the file of its records."""
-    cases = [
-        {
-            "scenario": case.scenario.name,
-            "setting": case.scenario.setting,
-            "method": case.method,
-            "records": case.records,
-        }
-        for case in plan.cases
-    ]
+    cases = [{**case.scenario.place._asdict(), "method": case.method, "records": case.records} for case in plan.cases]
     settings = {"study": plan.study.name, "cases": cases, "own_metrics": own_metrics(plan)}
     return {**settings, "caption": caption("records"), "code": code("records")}
 
@@ -58,28 +50,26 @@ def tuning(plan: Plan) -> dict[str, Any]:
     """Every tuned method of every scenario: the files of its trials, and of the distances on the audited pairs."""
     maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
     makers = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
-    distances = {(c.scenario.name, c.scenario.setting): c.outputs["distances"] for c in plan.comparisons}
+    distances = {c.scenario.place: c.outputs["distances"] for c in plan.comparisons}
     campaigns = []
     for case in plan.cases:
         node = makers.get(case.unlearned[0])
         for path in node.inputs.get("tuned", []) if node else []:
-            where = case.scenario.name, case.scenario.setting
+            where = case.scenario.place
             files = {name: maker[path].outputs[name] for name in ("chosen", "trials", "spec")}
-            place = {"scenario": where[0], "setting": where[1], "method": case.method}
-            campaigns.append({**place, **files, "distances": distances[where]})
+            campaigns.append({**where._asdict(), "method": case.method, **files, "distances": distances[where]})
     tuned, first, places = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}, {}, {}
     for case in plan.cases:
-        where = case.scenario.name, case.scenario.setting
+        where = case.scenario.place
         # What has samples in common is not independent.
         if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
             places.setdefault(where, []).append({"method": case.method, "contributions": case.contributions})
-    verdicts = {(c.scenario.name, c.scenario.setting): c.outputs["verdicts"] for c in plan.comparisons}
+    verdicts = {c.scenario.place: c.outputs["verdicts"] for c in plan.comparisons}
     settings = {
         "study": plan.study.name, "campaigns": campaigns, "margins": plan.study.margins.model_dump(mode="json"),
         "draws": plan.study.bootstrap, "seed": plan.study.seed,
         "places": [
-            {"scenario": where[0], "setting": where[1], "methods": methods, "verdicts": verdicts[where]}
-            for where, methods in places.items()
+            {**where._asdict(), "methods": methods, "verdicts": verdicts[where]} for where, methods in places.items()
         ],
     }  # fmt: skip
     return {**settings, "caption": caption("tuning"), "code": code("tuning")}
@@ -145,7 +135,7 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     """One figure of the study, with the files that it is drawn from."""
     wish = plan.study.figures[name]
     cases = _cases(plan, wish.scenarios)
-    files = {(c.scenario.name, c.scenario.setting, c.method): c for c in plan.cases}
+    files = {(*c.scenario.place, c.method): c for c in plan.cases}
     for case in cases:
         source = files[case["scenario"], case["setting"], case["method"]]
         case["files"] = _drawn_from(wish.kind, source)
@@ -163,13 +153,13 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
 def curves(plan: Plan) -> dict[str, Any]:
     """Every case that is compared, with the files that its curves are computed from, and the comparisons that name the
     attack that speaks for it."""
-    compared_places = {(comparison.scenario.name, comparison.scenario.setting) for comparison in plan.comparisons}
+    compared_places = {comparison.scenario.place for comparison in plan.comparisons}
     cases = []
     for case in plan.cases:
-        place = case.scenario.name, case.scenario.setting
+        place = case.scenario.place
         if place in compared_places and len(case.originals) == len(case.unlearned) and not _imported(case.scenario):
             files = {"data": case.data, "splits": case.splits, "unlearned": case.unlearned, "scores": case.scores or ""}
-            cases.append({"scenario": place[0], "setting": place[1], "method": case.method, "files": files})
+            cases.append({**place._asdict(), "method": case.method, "files": files})
     return {"cases": cases, "comparisons": compared.comparisons(plan), "code": code("curves")}
 
 
@@ -207,8 +197,7 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     for case in plan.cases:
         if not _imported(case.scenario):
             specs = {"data": compared.spec(case.data), "splits": [compared.spec(path) for path in case.splits]}
-            place = {"scenario": case.scenario.name, "setting": case.scenario.setting}
-            places.setdefault(tuple(place.values()), {**place, **specs})
+            places.setdefault(case.scenario.place, {**case.scenario.place._asdict(), **specs})
     return list(places.values())
 
 
@@ -224,8 +213,7 @@ def described(case: CaseFiles) -> dict[str, Any]:
     method = scenario.methods[case.method]
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
     return {
-        "scenario": scenario.name,
-        "setting": scenario.setting,
+        **scenario.place._asdict(),
         "axes": scenario.axes,
         "protocol": scenario.protocol.name,
         "method": case.method,
@@ -294,8 +282,7 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
         "recipe": scenario.recipe.model_dump(mode="json"),
     }
     return {
-        "scenario": scenario.name,
-        "setting": scenario.setting,
+        **scenario.place._asdict(),
         **({} if _imported(scenario) else models),
         "protocol": {"name": scenario.protocol.name, **scenario.protocol.options},
         "methods": {name: {"name": m.name, **m.options} for name, m in scenario.methods.items()},
