@@ -1,6 +1,9 @@
 """A study in a folder of its own, run by Snakemake as a user runs it."""
 
+import fcntl
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,10 +25,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: first.get(item.path.parent.name, len(first)))
 
 
+def common(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder ``name`` of all processes of this session, which the first that asks for it makes."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent / "common" if "PYTEST_XDIST_WORKER" in os.environ else root / "common"
+    root.mkdir(exist_ok=True)
+    with open(root / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / f"{name}.made").exists():
+            shutil.rmtree(root / name, ignore_errors=True)  # what another process could not finish
+            make(root / name)
+            (root / f"{name}.made").touch()
+    return root / name
+
+
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory) -> Path:
     """The workflow's files as they are now, where nobody edits them."""
-    return copy_tree(tmp_path_factory.mktemp("workflow") / "tree")
+    return common(tmp_path_factory, "workflow", lambda folder: copy_tree(folder / "tree")) / "tree"
 
 
 @pytest.fixture
@@ -40,8 +57,11 @@ def workplace(tree, tmp_path) -> Workplace:
 @pytest.fixture(scope="session")
 def finished(tree, tmp_path_factory) -> Workplace:
     """The tiny study, run once. Copy it before you change anything."""
-    place = Workplace(tree, tmp_path_factory.mktemp("finished") / "work")
-    place.folder.mkdir()
-    place.write(TINY)
-    place.run()
-    return place
+
+    def run(folder: Path) -> None:
+        place = Workplace(tree, folder / "work")
+        place.folder.mkdir(parents=True)
+        place.write(TINY)
+        place.run()
+
+    return Workplace(tree, common(tmp_path_factory, "finished", run) / "work")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy  # and its special functions when they are first used, since planning uses none and they import slowly
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 def normal_quantile(p):
     """Quantile of the standard normal distribution, elementwise."""
-    return special.ndtri(p)
+    return scipy.special.ndtri(p)
 
 
 def normal_probability(z):
     """Probability that a standard normal variable is at most ``z``, elementwise."""
-    return special.ndtr(z)
+    return scipy.special.ndtr(z)
 
 
 def t_quantile(*, p, dof):
     """Quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
-    return special.stdtrit(dof, p)
+    return scipy.special.stdtrit(dof, p)
 
 
 def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
@@ -54,7 +54,7 @@ def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Esti
     if n < 2:
         return empty(n=n, note="a standard deviation needs at least two values")
     sd = float(values.std(ddof=1))
-    tails = special.chdtri(n - 1, [(1 - level) / 2, (1 + level) / 2])
+    tails = scipy.special.chdtri(n - 1, [(1 - level) / 2, (1 + level) / 2])
     low, high = sd * np.sqrt((n - 1) / tails)
     return Estimate(sd, float(low), float(high), n)
 
@@ -64,7 +64,7 @@ def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: fl
     2003, section 7.1), whatever their distribution; a limit beyond all values is NaN, and a note says so."""
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
-    low, high = special.bdtrik((1 - level) / 2, n, share), special.bdtrik((1 + level) / 2, n, share)
+    low, high = scipy.special.bdtrik((1 - level) / 2, n, share), scipy.special.bdtrik((1 + level) / 2, n, share)
     low, high = int(np.floor(low)) - 1, int(np.ceil(high))
     ends = [float(ordered[at]) if 0 <= at < n else np.nan for at in (low, high)]
     note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
@@ -79,8 +79,8 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
     if not 0 <= successes <= n or n < 1:
         raise ValueError(f"a rate needs 0 ≤ successes ≤ n and n ≥ 1, not {successes} of {n}")
     tail = (1 - level) / 2
-    low = special.betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
-    high = special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    low = scipy.special.betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
+    high = scipy.special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
     return Estimate(successes / n, float(low), float(high), n)
 
 
