@@ -27,12 +27,12 @@ def of_files(paths: Iterable[str]) -> Reading | None:
     places = [Path(path) for path in dict.fromkeys(paths)]
     try:
         size = {path: path.stat().st_size for path in places if path.exists() or path.name in ESSENTIAL}
-        members = [_asked(path, path.stat().st_mtime_ns) for path in size if path.name == "membership.npz"]
+        members = [_cells(path, path.stat().st_mtime_ns) for path in size if path.name == "membership.npz"]
     except (ArtifactError, KeyError, OSError):
         return None
-    cells, asked = (sum(column) for column in zip(*members, strict=True)) if members else (0, 0)
+    cells, queried = (sum(column) for column in zip(*members, strict=True)) if members else (0, 0)
     logits = sum(size[path] for path in size if path.name == "logits.npz")
-    return Reading(logits, cells, asked / max(cells, 1), sum(size.values()) - logits)
+    return Reading(logits, cells, queried / max(cells, 1), sum(size.values()) - logits)
 
 
 #: Names of files without which nothing is known of a job.
@@ -40,7 +40,7 @@ ESSENTIAL = ("logits.npz", "membership.npz")
 
 
 @cache
-def _asked(path: Path, modified: int) -> tuple[int, int]:
+def _cells(path: Path, modified: int) -> tuple[int, int]:
     """Models × samples of a file of memberships, and models × samples that attacks are asked about for some model."""
     arrays = read_arrays(path)
     models, samples = arrays["forget"].shape
