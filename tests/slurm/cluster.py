@@ -123,6 +123,16 @@ class Cluster:
         """Start slurmd, which knows of no job but by the steps that it finds."""
         self._launch("slurmd", "-D", "-N", self.host)
 
+    def write_down(self, job: str) -> None:
+        """Let slurmctld write down what it knows, some seconds after it learns anything: here a remark on a job."""
+        saved, now = self.root / "state/job_state", time.time()
+
+        def written() -> bool:
+            self.call("scontrol", "update", f"JobId={job}", "AdminComment=written")
+            return saved.exists() and saved.stat().st_mtime > now
+
+        self.until(written, "the controller has taken notes")
+
     def kill_controller(self) -> None:
         """End slurmctld as a crash does."""
         self.daemons["slurmctld"].kill()
