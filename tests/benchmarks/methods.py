@@ -92,7 +92,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
     bank, forget, retain = trained(arguments.models)
-    # Theirs costs as much for each model: two of them say it.
+    # Authors' code takes the same time for every model, so that two models are enough.
     few = bank.take(np.arange(2)), forget[[0, 1]], retain[[0, 1]]
     for name, (here, options, place, fields) in WAYS.items():
         path, function = place.rsplit(":", 1)

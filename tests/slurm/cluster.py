@@ -124,7 +124,7 @@ class Cluster:
         self._launch("slurmd", "-D", "-N", self.host)
 
     def write_down(self, job: str) -> None:
-        """Let slurmctld write down what it knows, some seconds after it learns anything: here a remark on a job."""
+        """Have slurmctld save its state, as it does some seconds after every change: here of a comment on a job."""
         saved, now = self.root / "state/job_state", time.time()
 
         def written() -> bool:

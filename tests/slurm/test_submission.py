@@ -131,7 +131,7 @@ def test_a_submitted_study_outlives_the_controller_ends_as_a_local_one_and_asks_
             jobs = [job for job in slurm.jobs()[first:] if stage(job) == "rule_unlearn"]
             return [job["JobId"] for job in jobs if job["JobState"] == state]
 
-        # The other job has ended, too: slurmd says so once, perhaps to a controller that dies before it writes it down.
+        # slurmd reports the end of the other job once; a controller that dies before it saves that never learns of it.
         slurm.until(
             lambda: len(unlearn("COMPLETED")) == len(unlearn("RUNNING")) == 1 or run.poll() is not None,
             "the method is alone at work", LONGEST,

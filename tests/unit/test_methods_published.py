@@ -183,7 +183,9 @@ def unlearn(model, forget_data):
 """
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="where there is a card, its calls are answered by that card")
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="this machine has a card, and the test is of machines without one"
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_function_written_for_a_card_gives_what_one_for_the_processor_gives(tmp_path):
     """Already its module calls for the card."""

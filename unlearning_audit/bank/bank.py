@@ -128,7 +128,7 @@ class Bank(Models):
 
     @property
     def final_layer(self) -> str | None:
-        """The dotted name of the final layer: ``model.head``, or, of a user's model that has none, the name found."""
+        """The dotted name of the final layer: ``model.head``, or the one that was determined for a user's model."""
         return getattr(self.model, "final_layer_name", None) or self.model.head
 
     @property

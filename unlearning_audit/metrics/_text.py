@@ -71,7 +71,7 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     """Rows of forgotten and held-out samples (field ``role``) of every number in [0, 1] that ``read`` makes of the
     reading of tokens [models, samples, tokens, 4]: (name, ``rule``) → float64 [models, samples]. With retrained models,
     "…_gap" is the difference to theirs."""
-    samples = asked(case)
+    samples = forgotten_or_heldout(case)
     all_models = np.ones(len(case.target), bool)
     audited, retrained = (
         None if source is None else read(case.signal("tokens", source, all_models, samples))
@@ -80,7 +80,7 @@ def of_tokens(case: Case, read: Callable[[np.ndarray], dict[tuple[str, str], np.
     return of_sides(case, samples, audited, retrained)
 
 
-def asked(case: Case) -> np.ndarray:
+def forgotten_or_heldout(case: Case) -> np.ndarray:
     """The samples that some target model forgot or never saw, int64."""
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
 
@@ -89,7 +89,8 @@ def of_sides(
     case: Case, samples: np.ndarray, audited: dict[tuple[str, str], np.ndarray],
     retrained: dict[tuple[str, str], np.ndarray] | None,
 ) -> list[Row]:  # fmt: skip
-    """The same of numbers that were read of all models, float64 [models, samples]; None: of no retrained ones."""
+    """Rows as of `of_tokens`, of numbers of the ``audited`` models and of ``retrained`` ones, if there are any: (name,
+    ``rule``) → float64 [models, samples]."""
     member = case.membership
 
     def of_models(models: np.ndarray) -> list[Row]:

@@ -83,7 +83,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
     return {"rouge_recall": recall, "rouge_f1": f1, "rouge_f1_unstemmed": unstemmed}
 
 
-#: How much of an answer a model says that never saw it only retrained models tell.
+#: How much a model says of an answer that it never saw is read of retrained models alone.
 DECIDES = {"rouge_recall": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 

@@ -59,7 +59,7 @@ class Options(Settings):
 def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
     of "rouge_at_k" and "leaked_at_k"; with retrained models, "…_gap" is the difference to theirs."""
-    samples = _text.asked(case)
+    samples = _text.forgotten_or_heldout(case)
 
     def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
         recall = _answers.recalls(case, files)[:, samples]
@@ -77,7 +77,7 @@ def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
     return _text.of_sides(case, samples, *(_of_all(case, side) for side in (audited, retrained)))
 
 
-#: How much of a text the best answer says that never saw it only retrained models tell.
+#: How much the best answer says of a text that no model saw is read of retrained models alone.
 DECIDES = {"rouge_at_k": Standard(np.nan, 1, "accuracy", lowest=0.0, highest=1.0)}
 
 
@@ -88,7 +88,7 @@ def contributions(case: Case, options: Options) -> dict[str, Contribution]:
 
 
 def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
-    """1 where the ``recall`` reaches the threshold, else 0, and NaN where it is not known."""
+    """1 where the ``recall`` reaches the threshold, else 0; NaN where the recall is NaN."""
     return np.where(np.isnan(recall), np.nan, recall >= threshold)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # and its special functions when they are first used, since planning uses none and they import slowly
+import scipy  # its special functions import slowly, and only when first used: planning uses none
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
 
