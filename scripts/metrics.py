@@ -227,6 +227,10 @@ def metrics(
     unlearned_readings: list[str] = (),
     retrained_readings: list[str] = (),
     control_readings: list[str] = (),
+    original_features: list[str] = (),
+    unlearned_features: list[str] = (),
+    retrained_features: list[str] = (),
+    control_features: list[str] = (),
     populations: list[str] = (),
     reasons: list[str] = (),
 ) -> dict:
@@ -246,6 +250,11 @@ def metrics(
         (unlearned, unlearned_readings), (retrained or [], retrained_readings), (control or [], control_readings)
     )
     case = Case(data, splits, originals, unlearned, single[0], retrained, control, single[1], *again, readings=readings)
+    layers = (
+        (originals, original_features), (unlearned, unlearned_features), (retrained or [], retrained_features),
+        (control or [], control_features),
+    )  # fmt: skip
+    case.hidden = {logits: path for files, hidden in layers for logits, path in zip(files, hidden, strict=False)}
     if populations:
         names, paths, unread = usable(settings["populations"], list(populations))
         case = ExternalCase.of(names, paths, single[0])

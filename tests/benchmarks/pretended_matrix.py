@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 import numpy as np
 import torch
 from pydantic import BaseModel
-from unlearning_audit.bank import generation, relearning, tokens
+from unlearning_audit.bank import features, generation, relearning, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
@@ -185,6 +185,7 @@ def read(name: str) -> Iterator[tuple[str, dict, Run]]:
         "curvature, observed": lambda b: state(b.squared_gradients(forget)),
         "curvature, model": lambda b: state(b.squared_gradients(forget, labels="model")),
         "curvature, batches": lambda b: state(b.squared_gradients(forget, per_sample=False, batch_size=4)),
+        "features": lambda b: [features.readings(b, forget.index)],
         "relearning": lambda b: list(relearning.curves(b, forget, np.arange(10), 3)[1:2]),
     }
     if MODELS[name][0] in ("gpt2", "gpt_neox", "llama"):

@@ -21,6 +21,7 @@ PLAN = tuple(f"plan/test_{name}" for name in (
 
 TESTS = {
     "stats/__init__": SCORES,
+    "stats/alignment": ("stats_alignment",),
     "stats/crossed": ("stats_crossed", *SWAP, "stats_paired", "on_pairs", "ruli"),
     "stats/decide": ("stats_decide_by_hand", "stats_decide"),
     "stats/estimates": SCORES,
@@ -71,6 +72,7 @@ TESTS = {
     "metrics/perplexity": ("text_rows", "levels", "text_metrics", "question_answer"),
     "metrics/relearn": ("relearn_numbers", "relearn"),
     "metrics/quantised": ("quantised",),
+    "metrics/representation": ("representation",),
     "metrics/seed_spread": ("seed_spread",),
     "stats/nested": ("seed_spread",),
     "metrics/requests": ("requests",),
@@ -113,9 +115,11 @@ TESTS = {
     "artifacts/canaries": ("canaries",),
     "artifacts/contributions": ("contribution_files", "records", "contributions"),
     "artifacts/external": ("imported_files", "imported"),
+    "artifacts/features": ("records", "features", "representation"),
     "artifacts/files": ("file_format", "files", "artifacts", "tables", "bank_files"),
     "artifacts/generations": ("records", "generations"),
     "artifacts/logits": ("stored_logits", "artifacts", "records", "case"),
+    "artifacts/queries": ("records", "features"),
     "artifacts/readings": ("records", "case"),
     "artifacts/relearned": ("records", "relearn"),
     "artifacts/samples": ("artifacts", "records", "question_answer", "text_data"),

@@ -187,18 +187,17 @@ def test_a_metric_that_is_asked_for_besides_measures_again_with_retrained_models
 @pytest.mark.parametrize(
     ("kind", "name", "rows", "changed_stages"),
     [
-        ("metrics", "efficacy_on_pairs", "forgotten", {"readings", "metrics", "comparisons"}),
-        ("attacks", "gradient_norm", "all", {"readings", "attack", "metrics", "comparisons"}),
+        ("metrics", "efficacy_on_pairs", ("squared_norms", "forgotten"), {"readings", "metrics", "comparisons"}),
+        ("metrics", "representation", ("features", "drawn"), {"readings", "metrics", "comparisons"}),
+        ("attacks", "gradient_norm", ("squared_norms", "all"), {"readings", "attack", "metrics", "comparisons"}),
     ],
 )
-def test_who_reads_gradients_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
+def test_who_reads_gradients_or_layers_trains_and_unlearns_nothing_anew(kind, name, rows, changed_stages):
     base = planned(BASE)
     more = {"metrics": {name: {}}} if kind == "metrics" else {"attacks": {**dict.fromkeys(attacks(base)), name: {}}}
     asked = planned(changed(BASE, {"scenarios/main": more}))
     assert set(rebuilt(base, asked)) == changed_stages
-    assert {(node.settings["signal"], node.settings["rows"]) for node in asked.nodes["readings"].values()} == {
-        ("squared_norms", rows)
-    }
+    assert {(node.settings["signal"], node.settings["rows"]) for node in asked.nodes["readings"].values()} == {rows}
     batches, methods = len(asked.nodes["train"]), len({case.method for case in asked.cases})
     assert len(asked.nodes["readings"]) == batches * methods
     assert not base.nodes["readings"]

@@ -165,6 +165,8 @@ def test_a_study_without_verdicts_compares_nothing():
         ({}, set()),
         ({"defaults/attacks": {"gradient_norm": {}}}, {"all"}),
         ({"defaults/metrics": {"efficacy_on_pairs": {}}}, {"forgotten"}),
+        ({"defaults/metrics": {"representation": {}}}, {"drawn"}),
+        ({"defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}}}, {"forgotten", "drawn"}),
         ({"defaults/metrics": {"efficacy_on_pairs": {}}, "defaults/protocol/requests": 2}, {"forgotten"}),
         ({"defaults/attacks": {"gradient_norm": {}}, "defaults/metrics": {"efficacy_on_pairs": {}}},
          {"all", "forgotten"}),
@@ -190,6 +192,19 @@ def test_readings_are_of_the_models_beside_them_and_of_the_same_batch(plan):
                 reading = maker[readings]
                 assert reading.inputs["models"] == [maker[path].outputs["models"]]
                 assert reading.inputs["splits"] == [splits]
+
+
+def test_hidden_layers_are_read_of_every_population_that_is_compared():
+    made = planned(changed(BASE, {"defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}}}))
+    maker = {path: node for nodes in made.nodes.values() for node in nodes.values() for path in node.outputs.values()}
+    logits = {"original": "originals"}
+    for node in made.nodes["metrics"].values():
+        for of in ("original", "unlearned", "retrained", "control"):
+            layers = [maker[path] for path in node.inputs[f"{of}_features"]]
+            of_models = [maker[path].outputs["models"] for path in node.inputs[logits.get(of, of)]]
+            assert [layer.inputs["models"][0] for layer in layers] == of_models
+            assert {layer.settings["signal"] for layer in layers} == {"features"}
+        assert "original_readings" not in node.inputs
 
 
 def test_a_sequence_draws_each_request_and_names_it():

@@ -101,7 +101,7 @@ def test_what_retraining_reads_by_theory():
                 "epsilon_record", "nll_gap", "privleak", "relearn_area", "relearn_area_phi", "relearn_area_nll",
                 "rouge_gap", "epsilon_replace", "records_recognised", "tail_advantage", "people_recognised",
                 "retained_risk", "retained_risk_gap", "quantised_gap", "quantised_return", "leak_at_k_gap",
-                "whole_at_k_gap", "rouge_at_k_gap", "leaked_at_k_gap",
+                "whole_at_k_gap", "rouge_at_k_gap", "leaked_at_k_gap", "cka_gap",
             ),
             0,
         ),
@@ -153,7 +153,7 @@ def test_what_numbers_of_verdicts_are_held_against():
 def test_every_offer_and_every_need_has_a_meaning():
     for name in registry.names("protocols"):
         assert set(registry.protocol(name).offers) <= set(OFFERS), name
-    readings = {*SIGNALS, "generations", "sampled", "relearned"}
+    readings = {*SIGNALS, "features", "generations", "sampled", "relearned"}
     for name in registry.names("metrics"):
         assert set(registry.declared("metrics", name)) <= OFFERS.keys() | readings, name
         assert set(registry.declared("metrics", name, None, "DEFAULT")) <= set(registry.declared("metrics", name)) | {

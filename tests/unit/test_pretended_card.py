@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from unlearning_audit.bank import losses
+from unlearning_audit.bank import features, losses
 from unlearning_audit.bank.bank import Teacher
 from unlearning_audit.bank.fitting import Fit, GroupState
 from unlearning_audit.bank.lanes import Lane
@@ -159,8 +159,9 @@ def test_a_loss_of_the_user_is_never_recorded():
         lambda bank: [bank.squared_norms(rows(bank.seeds)[0])],
         lambda bank: [*bank.squared_gradients(rows(bank.seeds)[0], labels="model").values()],
         lambda bank: [*bank.squared_gradients(rows(bank.seeds)[0], per_sample=False, batch_size=4).values()],
+        lambda bank: [features.readings(bank, rows(bank.seeds)[0].index)],
     ],
-    ids=["logits", "gradient", "squared norms", "curvature by the model's labels", "curvature by batches"],
+    ids=["logits", "gradient", "squared norms", "curvature by the model's labels", "curvature by batches", "features"],
 )
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_readings_are_the_same(build, ask):

@@ -138,6 +138,20 @@ def test_training_with_dp_and_gradient_norms_has_rates_too(tmp_path, monkeypatch
     assert {job["samples"] for job in jobs.values()} == {0, 250}
 
 
+def test_hidden_layers_have_a_rate_and_take_room(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = planned({"main": {}}, recipe={"epochs": 3, "batch_size": 16}, metrics={"representation": {}})
+    nodes, jobs, rates, draws = tried(made)
+    layers = [name for name, job in jobs.items() if job["samples"] == 0]
+    assert layers
+    for name in layers:
+        rate, _ = rates[name]
+        assert rate["step"] > 0
+        member = draws.membership(nodes[name]["after"]["splits"][0])
+        rows = int((member.train | member.heldout)[0].sum())
+        assert (jobs[name]["work"], rate["bytes"]) == (250, 4 * 16 * rows)
+
+
 def test_rows_grow_until_a_run_is_long_enough(monkeypatch):
     runs = []
 

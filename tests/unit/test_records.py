@@ -10,6 +10,7 @@ import pytest
 from unlearning_audit import artifacts
 from unlearning_audit.artifacts import verdicts, views
 from unlearning_audit.artifacts.arrays import ArtifactError, Membership
+from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.files import FailedError, write_arrays, write_failure
 from unlearning_audit.artifacts.generations import Generations, queried
 from unlearning_audit.artifacts.readings import Readings
@@ -26,10 +27,14 @@ GENERATIONS = {"tokens": np.array([[[3, 4], [5, -1]], [[1, -1], [-1, -1]]], np.i
 READINGS = {"squared_norms": np.ones((2, 3)), "mean_squared_norm": np.ones(2),
             "tokens": np.where(np.arange(120) % 7, np.arange(120), np.nan).reshape(2, 3, 5, 4).astype(np.float32),
             "token_index": np.array([2, 0, 3])}  # fmt: skip
-KINDS = {"selection": (Selection, SELECTION), "relearned": (Relearned, RELEARNED),
+FEATURES = {
+    "features": np.arange(24, dtype=np.float32).reshape(2, 4, 3),
+    "index": np.array([[0, 2, 3, -1], [1, 2, 3, 0]]),
+}
+KINDS = {"features": (Features, FEATURES), "selection": (Selection, SELECTION), "relearned": (Relearned, RELEARNED),
          "generations": (Generations, GENERATIONS), "readings": (Readings, READINGS)}  # fmt: skip
 #: What a reader is told: models, samples.
-SIZES = {"selection": (3,), "readings": (2, 4)}
+SIZES = {"selection": (3,), "readings": (2, 4), "features": (2, 4)}
 
 
 def read(kind, path):
@@ -80,6 +85,14 @@ def test_what_was_written_is_read(tmp_path, kind):
         ("readings", "token_index", np.arange(2), r"'tokens' .*expected \(2, 2, any, 4\)"),
         ("readings", "token_index", np.array([2, 0, 0]), "'token_index' names a sample twice"),
         ("readings", "token_index", np.array([2, 0, 9]), "'token_index' names a sample twice, or one that the data"),
+        (
+            "features",
+            "features",
+            np.zeros((2, 3, 3), np.float32),
+            r"'features' has shape \(2, 3, 3\), expected \(2, 4,",
+        ),
+        ("features", "index", np.zeros((3, 4), int), r"'index' has shape \(3, 4\), expected \(2, any\)"),
+        ("features", "index", np.full((2, 4), 4), r"'index' has samples outside 0 … 3, which the data do not have"),
         ("generations", "index", np.array([[0, 1], [0, 0]]), "'index' names a sample twice for one model"),
         ("generations", "tokens", np.zeros((2, 3, 4), int), r"'tokens' has shape \(2, 3, 4\), expected \(2, 2, any\)"),
     ],
@@ -106,7 +119,7 @@ def test_what_was_read_cannot_be_changed():
         for one in vars(importlib.import_module(f"{artifacts.__name__}.{module.name}")).values()
         if inspect.isclass(one) and one.__module__.startswith(artifacts.__name__) and dataclasses.is_dataclass(one)
     }
-    assert {Membership, Selection, Relearned, Generations} <= records
+    assert {Membership, Selection, Relearned, Generations, Features} <= records
     for record in records:
         empty = object.__new__(record)
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -38,7 +38,7 @@ def test_a_model_that_crashes_when_it_is_asked_again_costs_what_needs_that(workp
     (workplace.folder / "mine.py").write_text(MODEL)
     tiny = yaml.safe_load((workplace.folder / "study.yaml").read_text())
     tiny["defaults"]["model"] = {"name": "mine", "file": "mine.py"}
-    tiny["defaults"]["metrics"] = {"relearn": {"steps": 4}}
+    tiny["defaults"]["metrics"] = {"relearn": {"steps": 4}, "representation": {}}
     tiny["defaults"]["attacks"]["gradient_norm"] = {}
     workplace.write(tiny)
     said = workplace.run().stdout
@@ -57,4 +57,4 @@ def test_a_model_that_crashes_when_it_is_asked_again_costs_what_needs_that(workp
     assert {row["attack"].partition("/")[0] for row in table if row["metric"] == "advantage"} >= {"confidence"}
     assert not [row for row in table if row["metric"].startswith("relearn") and row["value"]]
     failed = {(row["failed"], row["name"]) for row in table if row["failed"] and "mine.py" in row["note"]}
-    assert failed == {("attack", "gradient_norm"), ("missing", "relearn")}
+    assert failed == {("attack", "gradient_norm"), ("missing", "relearn"), ("missing", "representation")}

@@ -12,6 +12,7 @@ from unlearning_audit.adversary.answers import Answers
 from unlearning_audit.adversary.reference import BOTH, Reference, mask_of
 from unlearning_audit.artifacts import tables
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Membership
+from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.selection import Selection
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.stats import crossed, phi
@@ -26,8 +27,8 @@ class Case:
 
     ``splits``, ``originals`` and ``unlearned`` are lists of files, one for each batch and in the same order. ``seed``
     and bootstrap ``draws`` are the study's; ``readings``: file of logits → files of what else was read of the same
-    models (`Readings`); ``sets``: name → attacks over which Q takes the maximum (paper, adaptive); ``missing``:
-    "attack/form" → why it could not be asked.
+    models (`Readings`); ``hidden``: file of logits → that of their last hidden layer (`Features`); ``sets``: name →
+    attacks over which Q takes the maximum (paper, adaptive); ``missing``: "attack/form" → why it could not be asked.
     """
 
     #: Whether a metric says in a row without number what the case lacks; other cases have all that it needs.
@@ -57,6 +58,7 @@ class Case:
     draws: int = crossed.DRAWS
     sets: dict[str, Collection[str]] = field(default_factory=dict)
     readings: dict[str, list[str]] = field(default_factory=dict)
+    hidden: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
 
@@ -167,6 +169,14 @@ class Case:
         if norms.shape[1] == len(self.data.y):
             norms = np.stack([of_model[mask] for of_model, mask in zip(norms, self.membership.forget, strict=True)])
         return norms, answers.mean_squared_norm
+
+    def features(self, files: list[str]) -> Iterator[Features]:
+        """The last hidden layer of the target models whose logits are in ``files``, one batch after the other. Raises
+        ArtifactError where it was not read, and NoAnswerError where there are no models."""
+        for path, membership in zip(files, self.batches, strict=True):
+            if path not in self.hidden:
+                raise ArtifactError(f"{path}: the last hidden layer of these models was not read; {DECLARE}")
+            yield Features.read(self.hidden[path], int((~membership.shadow).sum()), len(self.data.y))
 
     def signal(self, name: str, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """One of `adversary.reference.SIGNALS` of some ``models`` bool [models] for the samples ``rows`` int64 [rows].

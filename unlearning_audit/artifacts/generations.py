@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from unlearning_audit.artifacts import queries
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.files import Check, read_arrays, write_arrays
-from unlearning_audit.randomness.keyed import generator
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,9 @@ def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
     All that it forgot or that was held out, ``most`` of what it keeps and ``most`` of the test part, drawn by its seed
     alone, so that a model and the one retrained in its place are asked the same.
     """
-    sampled = []
-    for number, seed in enumerate(member.seed.tolist()):
-        samples = [np.flatnonzero(member.forget[number] | member.heldout[number])]
-        for name, mask in (("retain", member.retain[number]), ("test", part == 1)):
-            rows = np.flatnonzero(mask)
-            samples.append(generator("generate", name, seed).permutation(rows)[:most])
-        sampled.append(np.sort(np.concatenate(samples)))
-    width = max(map(len, sampled))
-    return np.stack([np.pad(samples, (0, width - len(samples)), constant_values=-1) for samples in sampled])
+    roles = {
+        "asked": (member.forget | member.heldout, None),
+        "retain": (member.retain, most),
+        "test": (np.broadcast_to(part == 1, member.forget.shape), most),
+    }
+    return queries.drawn(member, "generate", roles)

@@ -13,7 +13,7 @@ from unlearning_audit.artifacts.rows import Row
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, levels, separation
+from unlearning_audit.stats import levels, separation
 
 NEEDS = ("fair_draw",)
 
@@ -76,11 +76,6 @@ def evaluate(
     table = [row(metric="retained_auc", estimate=levels.of(own, **groups, n=n, bounds=(0, 1)))]
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
-            part = _less(own, separation.auc(score=score, **sides))
+            part = levels.less(own, separation.auc(score=score, **sides))
             table.append(row(metric=name, estimate=levels.of(part, **groups, n=n, bounds=(-1, 1))))
     return table
-
-
-def _less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
-    """a − b, of the same samples."""
-    return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)

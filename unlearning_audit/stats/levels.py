@@ -28,6 +28,11 @@ def per_model(
     return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
+def less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
+    """a − b, of the same samples in the same models."""
+    return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
+
+
 def level(
     *,
     value: Float[np.ndarray, "models samples"],
@@ -57,12 +62,14 @@ def of(
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    units: bool = False,
 ) -> Estimate:
     """The mean over models of a statistic of each, with its interval, cut at the ``bounds`` of what the mean can be;
-    ``n`` goes into the result."""
-    _, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    ``n`` goes into the result. ``units``: the interval holds for other blocks, such as pairs of splits, as well."""
+    places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reduced = crossed.combine([statistic], split=group.ravel())
-    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum())
+    unit = places[0] if units else None
+    reading = crossed.read(reduced, share=reduced.count / reduced.count.sum(), unit=unit)
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
     return Estimate(value, low, high, n, crossed.annotated(reading, note))

@@ -261,7 +261,11 @@ class Models:
         """What these attacks or metrics read of models beyond logits → of which rows; for attacks gradients of all,
         since they learn from rows that no model forgot."""
         signals = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
-        rows = {"squared_norms": "all" if kind == "attacks" else "forgotten", "tokens": "candidates"}
+        rows = {
+            "squared_norms": "all" if kind == "attacks" else "forgotten",
+            "tokens": "candidates",
+            "features": "drawn",
+        }
         return {signal: rows[signal] for signal in rows if signal in signals}
 
     def _readings(
@@ -323,7 +327,7 @@ class Models:
         """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
         one that decides nothing."""
         file = registry.source_file(kind, plugin.name, plugin.file)
-        more = {"squared_norms", "tokens", "relearned", "generations", "sampled"}
+        more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
         return bool(reads) or (kind == "metrics" and "contributions" not in registry.defined(file))
 

@@ -24,7 +24,8 @@ ROLES = {
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), "logits"),
     **dict.fromkeys(("relearned", "compared_relearned"), "relearned"),
     **dict.fromkeys(("generated", "compared_generated", "sampled", "compared_sampled"), "generations"),
-    **dict.fromkeys((f"{of}_readings" for of in ("original", "unlearned", "retrained", "control")), "readings"),
+    **{f"{of}_{what}": "readings" for of in ("original", "unlearned", "retrained", "control")
+       for what in ("readings", "features")},
 }  # fmt: skip
 
 
@@ -69,9 +70,12 @@ class Judged(Models):
         scores = [self._attacked(label, read)] if self.scenario.attacks else []
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         signals = self._signals("metrics", self.scenario.metrics.values())
+        hidden = {name: signals.pop(name) for name in ("features",) if name in signals}
+        asked = (("readings", signals, populations), ("features", hidden, {"original": trains, **populations}))
         readings = {
-            f"{role}_readings": self._readings(self.plan, data, splits, nodes, signals)
-            for role, nodes in populations.items()
+            f"{role}_{name}": self._readings(self.plan, data, splits, nodes, of)
+            for name, of, roles in asked
+            for role, nodes in roles.items()
         }
         more = {**populations, **self._asked_again(data, splits, models, references), **readings}
         metrics = self._measured(

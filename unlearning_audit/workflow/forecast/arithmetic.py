@@ -1,6 +1,6 @@
 """Forecast of cost: seconds and bytes of every job, from the plan and a few rates. Pure arithmetic.
 
-A job that trains, unlearns or reads gradients or tokens takes
+A job that trains, unlearns or reads gradients, tokens or hidden layers takes
 
     seconds = models · (work · step + samples · answer)
 
@@ -13,6 +13,7 @@ import heapq
 import json
 from collections.abc import Iterable
 
+from unlearning_audit.artifacts.features import KEPT, SIDE
 from unlearning_audit.workflow.forecast.rates import SECONDS
 from unlearning_audit.workflow.nodes import Plan
 
@@ -63,7 +64,8 @@ def job(node: dict, data: dict, splits: dict) -> dict:
     recipe = {name: value for name, value in settings["recipe"].items() if name not in FREE}
     recipe["dp"] = recipe["dp"] is not None
     if signal := settings.get("signal"):
-        rows = splits["forget"] if settings["rows"] == "forgotten" else data["samples"]
+        drawn = min(data["samples"], 2 * SIDE + KEPT) if settings["rows"] == "drawn" else data["samples"]
+        rows = splits["forget"] if settings["rows"] == "forgotten" else drawn
         parts = [data["shape"], data["classes"], settings["model"], settings["options"], recipe, signal]
         return {"kind": json.dumps(parts, sort_keys=True), "models": splits["models"], "work": rows, "samples": 0,
                 "written": splits["models"], "answers": 8 * rows}  # fmt: skip

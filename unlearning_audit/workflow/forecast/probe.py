@@ -11,7 +11,9 @@ from math import ceil
 import numpy as np
 import torch
 
-from unlearning_audit.bank import card, tokens
+from unlearning_audit.artifacts.arrays import Membership
+from unlearning_audit.artifacts.features import asked
+from unlearning_audit.bank import card, features, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.plugins import registry
@@ -39,7 +41,8 @@ def measure(node: dict, draws: Draws) -> tuple[dict, str]:
     settings = node["settings"]
     bank, membership = _open(node, draws)
     if "signal" in settings:
-        return {"step": _reading(bank, settings["signal"]), "answer": 0.0, "bytes": 0, "from": "probe"}, ""
+        size = _hidden(bank, membership) if settings["signal"] == "features" else 0
+        return {"step": _reading(bank, settings["signal"]), "answer": 0.0, "bytes": size, "from": "probe"}, ""
     forget, retain, everything = (Rows.where(m) for m in (membership.forget, membership.retain, membership.train))
     note, method = "", settings.get("method")
     if method in (None, "retrain"):
@@ -74,11 +77,19 @@ def _reading(bank: Bank, signal: str) -> float:
         samples = np.arange(count)
         if signal == "tokens":
             tokens.readings(copy, samples)
+        elif signal == "features":
+            features.readings(copy, np.tile(samples, (len(copy), 1)))
         else:
             rows = Rows(np.tile(samples, (len(copy), 1)))
             gradient_norms(copy, rows, rows)
 
     return per_row(run, bank, len(bank.x))
+
+
+def _hidden(bank: Bank, membership: Membership) -> int:
+    """Bytes of the last hidden layer of one model, for the samples that are read."""
+    width = features.readings(bank, np.zeros((len(bank), 1), np.int64)).shape[2]
+    return 4 * width * asked(membership).shape[1]
 
 
 def per_row(

@@ -1,0 +1,151 @@
+"""Representations: what lies beneath the last layer, which methods that change the last layer alone leave as it is.
+
+The last hidden layers of forgotten samples are held against those of retrained models and of the models before, by
+linear CKA (Kornblith et al. 2019); and a new last layer, a linear probe (Alain & Bengio 2017), is learned from kept
+samples: does it still tell forgotten from held-out ones?
+"""
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
+from unlearning_audit.artifacts.files import ArtifactError, NoAnswerError
+from unlearning_audit.artifacts.rows import Row
+from unlearning_audit.metrics import nothing, row
+from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.stats import alignment, crossed, levels, separation
+
+NEEDS = ("forgotten", "weights", "features")
+
+QUANTITIES = (
+    Quantity(
+        "cka_retrained", "CKA with retrained models", "higher",
+        reading="Likeness of the last hidden layers of forgotten samples to those of retrained models: 1 = equal up to "
+        "rotation and scale, 0 = nothing in common.",
+    ),
+    Quantity(
+        "cka_gap", "CKA, beyond retraining", "higher", ideal=0.0,
+        reading="That likeness less the one that two retrained models have: 0 = like another retraining, below = less.",
+    ),
+    Quantity(
+        "cka_original", "CKA with the original",
+        reading="Likeness of the last hidden layers of forgotten samples to those before unlearning: 1 = unchanged "
+        "beneath the last layer.",
+    ),
+    Quantity(
+        "probe_auc", "AUC of a new last layer",
+        reading="Area under the ROC curve of forgotten against held-out samples by the confidence of a last layer that "
+        "is learned anew from kept samples: 0.5 = chance.",
+    ),
+)  # fmt: skip
+
+
+class Options(Settings):
+    """Nothing to choose."""
+
+
+def rows(case: Case, options: Options, rng: np.random.Generator) -> list[Row]:
+    """`probed`, `compared` with retraining, and the likeness to the models before.
+
+    Raises NoAnswerError where there are no models to read.
+    """
+    before = _row(case, "cka_original", likeness(case, case.unlearned_files, case.originals))
+    return [probed(case), *compared(case), before]
+
+
+def compared(case: Case) -> list[Row]:
+    """Rows cka_retrained and, for what is no retraining itself, cka_gap: less what two retrainings have. The reason
+    where other models lack."""
+    retrained, gap = case.compared_files, []
+    if not retrained:
+        why = "there are no other retrained models: add retrain to the methods, with controls: true"
+        return [nothing("cka_retrained", why, role="forget")]
+    try:
+        near = likeness(case, case.unlearned_files, retrained)
+    except NoAnswerError as error:
+        return [nothing("cka_retrained", str(error), role="forget")]
+    if case.control_files and case.unlearned_files not in (case.retrained_files, case.control_files):
+        try:
+            gap.append(_row(case, "cka_gap", levels.less(near, likeness(case, case.control_files, retrained))))
+        except NoAnswerError as error:
+            gap.append(nothing("cka_gap", str(error), role="forget"))
+    return [_row(case, "cka_retrained", near), *gap]
+
+
+def likeness(case: Case, files: list[str], others: list[str]) -> crossed.PerModel:
+    """Linear CKA of the forgotten samples between each target model and its counterpart, influences [models, samples];
+    NaN where it has none. Raises NoAnswerError where models of either side failed."""
+    value, influence, forget = [], [], case.membership[case.target].forget
+    for (index, own), (same, other) in zip(_layers(case, files), _layers(case, others), strict=True):
+        if not np.array_equal(index, same):
+            raise ArtifactError(
+                f"{files[0]} and {others[0]}: other samples were read; delete both readings and run again"
+            )
+        forgotten = forget[len(value), index]
+        alike, moved = alignment.linear(x=own[forgotten], y=other[forgotten])
+        dense = np.zeros(len(case.data.y))
+        dense[index[forgotten]] = moved
+        value.append(alike)
+        influence.append(dense)
+    return crossed.PerModel(np.array(value), np.array(influence), np.zeros((len(value), 2)))
+
+
+def probed(case: Case) -> Row:
+    """AUC of forgotten against held-out samples by φ of a last layer that is learned from kept samples, mean over
+    target models; samples whose label no kept one has are left out."""
+    member, labels = case.membership[case.target], case.labels_of(case.target)
+    labels = np.broadcast_to(labels, member.forget.shape)
+    score, known = np.zeros(labels.shape), np.zeros(labels.shape, bool)
+    for model, (index, features) in enumerate(_layers(case, case.unlearned_files)):
+        y, kept = labels[model, index], member.retain[model, index]
+        classes = np.unique(y[kept])
+        asked = ~kept & np.isin(y, classes)
+        if len(classes) < 2:
+            return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
+        score[model, index[asked]] = probe(features[kept], y[kept], features[asked], y[asked])
+        known[model, index[asked]] = True
+    forget, heldout = member.forget & known, member.heldout & known
+    if not (forget.any(axis=1) & heldout.any(axis=1)).all():
+        return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
+    part = separation.auc(score=score, positive=forget.astype(np.float64), negative=heldout.astype(np.float64))
+    n, groups = int((forget | heldout).any(axis=0).sum()), {"split": member.split, "block": member.block}
+    return row(metric="probe_auc", estimate=levels.of(part, **groups, n=n, bounds=(0, 1), units=True))
+
+
+def probe(kept: np.ndarray, y: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """φ of the ``labels`` int64 [asked] by multinomial logistic regression of ``y`` int64 [kept] on ``kept`` float
+    [kept, features], in standard deviations and with a ridge of 1: float64 [asked] of ``asked`` [asked, features]."""
+    from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
+    from sklearn.linear_model import LogisticRegression
+
+    kept, asked = kept.astype(np.float64), asked.astype(np.float64)
+    centre, spread = kept.mean(axis=0), kept.std(axis=0)
+    kept, asked = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (kept, asked))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
+        model = LogisticRegression(max_iter=1000).fit(kept, y)
+    logits = model.decision_function(asked)
+    if logits.ndim == 1:
+        logits = np.stack([np.zeros(len(logits)), logits], axis=1)
+    return stats.phi(logits=logits, y=np.searchsorted(model.classes_, labels))
+
+
+def _layers(case: Case, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of each target model the samples int64 [rows] and its last hidden layer for them, float32 [rows, width]."""
+    for batch in case.features(files):
+        for features, index in zip(batch.features, batch.index, strict=True):
+            yield index[index >= 0], features[index >= 0]
+
+
+def _row(case: Case, metric: str, part: crossed.PerModel) -> Row:
+    """The mean over models, with an interval over samples, models and pairs."""
+    if np.isnan(part.value).any():
+        why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
+        return nothing(metric, why, role="forget")
+    member = case.membership[case.target]
+    groups, n = {"split": member.split, "block": member.block}, int(member.forget.any(axis=0).sum())
+    return row(metric=metric, role="forget", estimate=levels.of(part, **groups, n=n, bounds=(-1, 1), units=True))

@@ -1,0 +1,54 @@
+"""How alike two representations of the same samples are: centred kernel alignment, and what each sample adds to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+#: Samples without which nothing is left of a kernel once it is centred without bias.
+LEAST = 4
+
+#: Share of a kernel's size below which a representation is the same for all samples.
+ROUNDING = 1e-10
+
+
+def linear(
+    *, x: Float[np.ndarray, "samples features"], y: Float[np.ndarray, "samples others"]
+) -> tuple[float, Float[np.ndarray, "samples"]]:
+    """Linear CKA of ``x`` and ``y`` without bias, and how each sample moves it, float64 [samples].
+
+    HSIC(K, L)/√(HSIC(K, K) HSIC(L, L)) with K = XXᵀ, L = YYᵀ (Kornblith et al. 2019, section 3; HSIC without bias: Song
+    et al. 2012, equation 5), so that few samples of many features do not look alike. 1 for representations that differ
+    by rotation, reflection, scale and shift; independent ones have 0 on average. The squares of the influences sum to
+    the variance. NaN where a representation is the same for all samples, or there are less than `LEAST`.
+    """
+    n = len(x)
+    if n < LEAST:
+        return np.nan, np.full(n, np.nan)
+    k, m = _centred(x.astype(np.float64)), _centred(y.astype(np.float64))
+    if k is None or m is None:
+        return np.nan, np.full(n, np.nan)
+    both, first, second = ((a * b).sum(axis=1) for a, b in ((k, m), (k, k), (m, m)))
+    scale = np.sqrt(first.sum() * second.sum())
+    value = both.sum() / scale
+    moved = 2 * both / scale - value * (first / first.sum() + second / second.sum())
+    return float(min(max(value, -1.0), 1.0)), moved
+
+
+def _centred(x: np.ndarray) -> np.ndarray | None:
+    """The kernel XXᵀ whose rows and columns sum to 0 and whose diagonal is 0 (Székely and Rizzo 2014), float64
+    [samples, samples]; None if ``x`` is the same for all samples."""
+    n, around = len(x), x - x.mean(axis=0)
+    if (around**2).sum() <= ROUNDING * (x**2).sum():
+        return None
+    kernel = around @ around.T
+    np.fill_diagonal(kernel, 0.0)
+    rows = kernel.sum(axis=1)
+    kernel -= (rows[:, None] + rows) / (n - 2)
+    kernel += rows.sum() / ((n - 1) * (n - 2))
+    np.fill_diagonal(kernel, 0.0)
+    return kernel
