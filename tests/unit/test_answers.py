@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit import stats
+from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.artifacts.generations import Generations, Sampled, queried
 from unlearning_audit.data import _tokens, question_answer
@@ -76,10 +77,10 @@ def case(tmp_path):
 
     data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part, group=None,
                            tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
-    return SimpleNamespace(
-        data=data, membership=memberships, target=np.ones(3, bool), generated_files=written("own.npz", (6, 3, 0)),
-        compared_generated_files=written("retrained.npz", (3, 3, 3)),
-    )  # fmt: skip
+    made = Case("", [], [], [], generated_files=written("own.npz", (6, 3, 0)),
+                compared_generated_files=written("retrained.npz", (3, 3, 3)))  # fmt: skip
+    vars(made).update(data=data, membership=memberships, target=np.ones(3, bool))
+    return made
 
 
 def by_name(rows):
@@ -96,7 +97,7 @@ def test_rouge_of_models_that_say_a_known_part(case):
     every = _answers.overlap(case, case.generated_files)
     assert np.nanmean(every[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(every).any(), "of what is kept only some is asked"
-    case.data.tokenizer = None
+    case.data.tokenizer, case._kept = None, {}
     with pytest.raises(ValueError, match="hold no tokenizer"):
         call.rows(rouge, case, {})
 
@@ -119,6 +120,18 @@ def test_the_best_of_sampled_answers_says_most(case, tmp_path):
         assert first < 0.3
         assert found["leaked_at_k", role, "3 answers"].value == pytest.approx(1 / 3)
         assert found["rouge_at_k_gap", role, "3 answers"].value == 0
+
+
+def test_what_models_said_is_read_once_for_a_case(case, monkeypatch):
+    """By rows and by contributions, of each of the files."""
+    counted, compute = [], _answers.overlap_of
+    monkeypatch.setattr(_answers, "overlap_of", lambda *of: counted.append(1) or compute(*of))
+    first = call.rows(rouge, case, {})
+    files = {tuple(files) for files in (case.generated_files, case.compared_generated_files) if files}
+    assert len(counted) == len(files)
+    call.parts(rouge, case, {})
+    assert str(call.rows(rouge, case, {})) == str(first)
+    assert len(counted) == len(files)
 
 
 def test_models_compared_with_themselves_have_no_gap(case):

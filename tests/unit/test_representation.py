@@ -114,10 +114,11 @@ def test_intervals_cover_likeness_and_gap(tmp_path, member):
 
 def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
     """Two classes at ±1 along one feature; what was forgotten lies at ±(1 + shift), what was never seen at ±1, both
-    with a deviation of 1: by φ, which rises along the feature, the area is Φ(shift/√2)."""
-    world, rng, shift = World(tmp_path, member), np.random.default_rng(3), 1.0
+    with a deviation of 1: by φ, which rises along the feature, the area is Φ(shift/√2). A probe that learned what it
+    is asked about would not see that it lies on the other side, at a shift of −2."""
+    world, rng = World(tmp_path, member), np.random.default_rng(3)
     sign = np.where(data().y == 1, 1.0, -1.0)
-    for size, truth in ((shift, 0.760), (0.0, 0.5)):
+    for size, truth in ((1.0, 0.760), (0.0, 0.5), (-2.0, 0.079)):
         layers = rng.standard_normal((*member.train.shape, WIDTH))
         layers[..., 0] += sign * (1 + size * member.forget)
         own = world.add(f"own{size}", layers)

@@ -1,6 +1,6 @@
 """Everything that attacks and metrics of one method in one scenario are computed from."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -61,6 +61,7 @@ class Case:
     hidden: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
+    _kept: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def data(self) -> Data:
@@ -305,6 +306,13 @@ class Case:
             score[at], decision[at] = columns["score"], columns["decision"]
             dense[key] = score, decision
         return dense
+
+    def once(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """What ``compute`` makes of the ``files``, which is kept by its ``name`` for whoever asks again; not to be
+        changed."""
+        if (name, *files) not in self._kept:
+            self._kept[name, *files] = compute()
+        return self._kept[name, *files]
 
     def answers(self, files: list[str]) -> Answers:
         """Logits of all models, in their files; those with two roles are read once. Raises as `Answers`."""

@@ -12,22 +12,30 @@ from unlearning_audit.artifacts.generations import Generations, Sampled
 
 def overlap(case: Case, files: list[str]) -> np.ndarray:
     """ROUGE-L of what the defender's models say by themselves, against the scored tokens of each sample: recall, F1 and
-    F1 of unstemmed words, float64 [models, samples, 3], NaN where a model was not asked.
+    F1 of unstemmed words, float64 [models, samples, 3], NaN where a model was not asked; computed once for a case.
 
     Raises NoAnswerError where a method left no models, and ValueError for data without a tokenizer.
     """
-    parts = [Generations.read(path) for path in files]
-    return overlap_of(case.data, [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)])
+
+    def compute() -> np.ndarray:
+        parts = [Generations.read(path) for path in files]
+        return overlap_of(case.data, [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)])
+
+    return case.once("overlap", files, compute)
 
 
 def recalls(case: Case, files: list[str]) -> np.ndarray:
     """ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers], NaN where a
-    model was not asked. Raises as `overlap`."""
-    parts = [Sampled.read(path) for path in files]
-    pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-    count = min(part.tokens.shape[2] for part in parts)
-    each = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
-    return np.stack([scores[..., 0] for scores in each], axis=-1)
+    model was not asked; computed once for a case. Raises as `overlap`."""
+
+    def compute() -> np.ndarray:
+        parts = [Sampled.read(path) for path in files]
+        pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
+        count = min(part.tokens.shape[2] for part in parts)
+        each = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
+        return np.stack([scores[..., 0] for scores in each], axis=-1)
+
+    return case.once("recalls", files, compute)
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
