@@ -10,8 +10,10 @@ from scipy import optimize, special, stats
 from torch import nn
 from torch.nn import functional
 from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.recipe import Recipe
 from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _certified, newton, noisy_finetune
+from unlearning_audit.plugins import registry
 
 from bank_cases import SEEDS, largest_gap, rows, trained, unlearned
 
@@ -207,3 +209,16 @@ def test_only_the_last_layer_moves():
     bank = trained(seeds=SEEDS[:2])
     after = unlearned(bank, "newton")
     assert [k for k, v in after.parameters.items() if not torch.equal(v, bank.parameters[k])] == bank.head
+
+
+def test_a_last_layer_that_answers_token_by_token_is_refused():
+    gpt_neox = registry.load("models", "gpt_neox")
+    size = gpt_neox.Options(vocabulary=11, layers=1, width=8, heads=2)
+    x = np.random.default_rng(0).integers(0, 11, (12, 6)).astype(np.int32)
+    bank = Bank.create(
+        lambda: gpt_neox.build(size, (6,), 2), x, np.zeros(12, np.int64), SEEDS,
+        recipe=Recipe(lr=0.1, batch_size=4, epochs=1), device="cpu", dtype=torch.float64,
+    )  # fmt: skip
+    sides = [Rows(np.tile(np.arange(at, at + 6), (len(SEEDS), 1))) for at in (0, 6)]
+    with pytest.raises(ValueError, match="newton needs a classifier"):
+        newton.unlearn(bank, *sides, newton.Options())

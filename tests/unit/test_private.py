@@ -267,6 +267,74 @@ def test_other_layers_that_opacus_cannot_train_are_refused():
         bank.train(rows)
 
 
+class Shared(nn.Module):
+    """Two layers with the same weights: each use adds to a sample's gradient, and Opacus sees the last."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.out = nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.second(torch.tanh(self.first(x)))))
+
+
+class Functional(nn.Module):
+    """A layer whose weights a function reads once more, as output weights that are those of tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.out = nn.Linear(5, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(torch.tanh(nn.functional.linear(torch.tanh(self.first(x)), self.first.weight)))
+
+
+class Positions(nn.Module):
+    """A table of positions, read once for all samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.places, self.out = nn.Embedding(5, 1), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(x * self.places(torch.arange(5)[None]).squeeze(-1))
+
+
+class Dropped(nn.Module):
+    """A network whose answers are random."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop, self.out = nn.Linear(5, 5), nn.Dropout(0.5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(self.drop(torch.tanh(self.first(x))))
+
+
+@pytest.mark.parametrize("network", [Shared, Functional, Positions])
+def test_a_network_of_whose_gradients_opacus_sees_a_part_is_refused(network):
+    bank, rows = make(network, dp={"epsilon": 8})
+    before = {name: value.clone() for name, value in bank.parameters.items()}
+    with pytest.raises(ValueError, match=r"^dp: Opacus cannot clip the gradients of this network sample by sample \("):
+        bank.train(rows)
+    assert all(torch.equal(value, bank.parameters[name]) for name, value in before.items())
+
+
+@pytest.mark.parametrize("network", [perceptron, Dropped])
+def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
+    bank, rows = make(network, dp={"epsilon": 8})
+    model = bank.model.train()
+    hooks = private.GradSampleHooksFastGradientClipping(model, max_grad_norm=1.0)
+    few = rows.index[0][:2]
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    private.confirm(model, hooks, bank.scaled(bank.x[torch.from_numpy(few)]), bank.labels_of(0, few))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
 def test_digits_are_learned_the_better_the_less_noise():
     from sklearn.datasets import load_digits
 

@@ -6,6 +6,7 @@ seconds, so only a recipe with a privacy budget imports this file.
 """
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -100,9 +101,48 @@ def descend(bank: Models, rows: Rows, recipe: Recipe, noise: float) -> RDPAccoun
         for m in range(len(bank)):
             parameters, buffers = bank.state(m)
             model.load_state_dict({**parameters, **buffers})
+            if m == 0:
+                few = rows.index[m][:2]
+                x = bank.scaled(bank.x[torch.from_numpy(few).to(bank.device)])
+                confirm(model, hooks, x, bank.labels_of(m, few))
             accountant = _train_one(bank, m, rows.index[m], recipe, noise, model, hooks)
             bank.insert(m, model)
     return accountant
+
+
+def confirm(model: nn.Module, hooks: GradSampleHooksFastGradientClipping, x: Tensor, labels: Tensor) -> None:
+    """Raise ValueError unless Opacus clips samples ``x`` [b, …] of ``labels`` int64 [b] by the norms that their
+    gradients have, to a hundredth.
+
+    A weight that two layers share, or that a function reads, Opacus sees in part, and a layer that is given one row
+    for all samples it sees as one sample: gradients would be larger than what the noise is for. A network whose
+    answers are random (dropout) is not asked.
+    """
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    loss = nn.functional.cross_entropy
+    with torch.random.fork_rng(devices=[]):
+        hooks.disable_hooks()
+        random = not torch.equal(model(x), model(x))
+        single = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
+        true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in single]
+        hooks.enable_hooks()
+        if random:
+            return
+        norms, problem = [math.sqrt(sum(float((g**2).sum()) for g in of if g is not None)) for of in true], ""
+        try:
+            loss(model(x), labels).backward()
+            clipped = hooks.get_norm_sample().tolist()
+            if not np.allclose(clipped, norms, rtol=0.01, atol=0):
+                problem = f"of a gradient with norm {norms[0]:.4g} it sees {clipped[0]:.4g}"
+        except RuntimeError as error:
+            problem = str(error).splitlines()[0]
+    model.zero_grad()
+    if problem:
+        raise ValueError(
+            f"dp: Opacus cannot clip the gradients of this network sample by sample ({problem}), so that no budget "
+            "would hold; layers do this that share weights, or read positions without an axis of samples: choose "
+            "another model or no dp"
+        )
 
 
 def _train_one(

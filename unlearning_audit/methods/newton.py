@@ -40,7 +40,7 @@ class Options(Settings):
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Step to where retain alone would have the last layer. Raises ValueError for a model without a final layer of its
-    own, or one that is not linear."""
+    own, or one that is not linear or answers token by token."""
     noise = bank.noise("newton") if options.epsilon else None
     for model in range(len(bank)):
         index = torch.from_numpy(retain.index[model]).to(bank.device)
@@ -75,6 +75,8 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     finally:
         handle.remove()
     inputs = torch.cat(seen).double()
+    if inputs.ndim != 2:
+        raise ValueError("newton needs a classifier; this network's final layer answers token by token: leave it out")
     return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1) if len(names) == 2 else inputs
 
 
