@@ -25,16 +25,19 @@ def relearn(data: str, splits: list[str], unlearned: list[str], relearned: str, 
         chosen = targets(membership)
         member = membership[chosen]
         rows = np.flatnonzero((member.forget | member.heldout).any(0) | (samples.part == 1))
+        bits, curves, rounding_of = np.array(settings.get("bits", []), np.int64), [], []
+        if not len(chosen):
+            Relearned.empty(relearning.points(settings["steps"]), rows, bits).write(relearned)
+            return {"models": len(member.seed), "taught": 0}
         half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, member.unlearning_seeds(), "relearn")
-        bits, curves, rounding_of = settings.get("bits", []), [], []
         for part, _, bank in opened(samples, membership, settings, place, models=unlearned[0], chosen=chosen):
             bank.seeds = member[part].unlearning_seeds()
             with of_model(settings, place):
                 curves.append(relearning.curves(bank, half[part.tolist()], rows, settings["steps"]))
-                if bits:
-                    rounding_of.append(rounding.answers(bank, rows, bits))
+                if len(bits):
+                    rounding_of.append(rounding.answers(bank, rows, bits.tolist()))
         steps, (phi, right) = curves[0][0], (np.concatenate([curve[i] for curve in curves]) for i in (1, 2))
-        coarse = (np.array(bits, np.int64), *map(np.concatenate, zip(*rounding_of, strict=True))) if bits else ()
+        coarse = (bits, *map(np.concatenate, zip(*rounding_of, strict=True))) if len(bits) else ()
         taught = np.zeros(member.train.shape, bool)
         np.put_along_axis(taught, half.index, True, axis=1)
         Relearned(steps, phi, right, taught[:, rows], rows, *coarse).write(relearned)

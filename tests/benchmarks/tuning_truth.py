@@ -31,7 +31,7 @@ SPACE = {"lr": {"low": 1e-3, "high": 1.0, "log": True}}
 STUDY = {"lr": 1.0}
 PAIRS, AUDITED, MODELS = 2, 4, 2
 #: World → samples of the game, and how many of them are forgotten: at the margin an audit needs many to decide.
-SIZES = {"none": (300, 60), "margin": (1500, 500), "needle": (300, 60)}
+SIZES = {"none": (300, 60), "margin": (1500, 500), "needle": (300, 60), "needle, 500 to forget": (1500, 500)}
 MARGIN = MARGINS["advantage"]
 
 
@@ -44,7 +44,7 @@ def position(options):
 WORLDS = {
     "none": (lambda o: 0.25, lambda o: 0.1 * position(o)),
     "margin": (lambda o: MARGIN, lambda o: 0.02 * position(o)),
-    "needle": (lambda o: 0.4 * abs(position(o) - 1 / 3), lambda o: 0.02),
+    **dict.fromkeys(("needle", "needle, 500 to forget"), (lambda o: 0.4 * abs(position(o) - 1 / 3), lambda o: 0.02)),
 }
 FIELDS = (
     "world",

@@ -32,6 +32,19 @@ def test_the_curve_is_averaged_over_the_logarithm_of_steps():
     assert relearn.weights(STEPS) @ np.r_[0, 0, 0, 0, 1] == pytest.approx((at[4] - at[3]) / 2 / at[4])
 
 
+def test_a_batch_of_shadow_models_alone_adds_nothing(tmp_path, member):
+    whole = written(tmp_path / "whole.npz", member, np.full(5, 0.5))
+    nobody = Relearned.empty(STEPS, np.array([399]), np.zeros(0, np.int64))
+    nobody.write(tmp_path / "nobody.npz")
+    expected, both = Relearned.read(whole), relearn.stacked([whole, str(tmp_path / "nobody.npz")])
+    columns = np.searchsorted(both.index, expected.index)
+    np.testing.assert_array_equal(both.right[..., columns], expected.right)
+    np.testing.assert_array_equal(both.taught[:, columns], expected.taught)
+    rounded = Relearned.empty(STEPS, expected.index, np.array([8, 4]))
+    rounded.write(tmp_path / "rounded.npz")
+    assert Relearned.read(tmp_path / "rounded.npz").phi_rounded.shape == (0, 2, len(expected.index))
+
+
 def test_areas_are_those_between_the_curves(tmp_path, member):
     own, other = np.array([0.9, 0.9, 0.95, 0.97, 0.99]), np.array([0.2, 0.2, 0.3, 0.4, 0.5])
     files = [

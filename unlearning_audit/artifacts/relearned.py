@@ -28,6 +28,15 @@ class Relearned:
     phi_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), np.float32))
     right_rounded: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
 
+    @classmethod
+    def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
+        """That of a batch without a defender's model, such as one of shadow models alone."""
+        curves, rounded = (0, len(steps), len(index)), (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
+        return cls(
+            steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
+            np.zeros(rounded, np.float32), np.zeros(rounded, bool),
+        )  # fmt: skip
+
     def write(self, path: str | Path) -> None:
         """Write atomically."""
         write_arrays(path, **{f.name: getattr(self, f.name) for f in fields(self)})
