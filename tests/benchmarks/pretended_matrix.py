@@ -220,8 +220,10 @@ def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
     dtype, bound = (torch.float32, HALF) if half else (torch.float64, SCHEDULED if scheduled else TOLERANCE)
     try:
         expected = run(bank(name, folder, "cpu", dtype, **recipe))
+    except ValueError as error:
+        return True, f"not on the processor either: {error}"
     except Exception as error:
-        return True, f"not on the processor either: {said(error)}"
+        return False, f"FAILS on the processor: {said(error)}"
     with pretended() as card:
         try:
             models = bank(name, folder, "cuda", dtype, **recipe)

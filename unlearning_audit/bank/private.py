@@ -134,7 +134,7 @@ def confirm(model: nn.Module, hooks: GradSampleHooksFastGradientClipping, x: Ten
             clipped = hooks.get_norm_sample().tolist()
             if not np.allclose(clipped, norms, rtol=0.01, atol=0):
                 problem = f"of a gradient with norm {norms[0]:.4g} it sees {clipped[0]:.4g}"
-        except RuntimeError as error:
+        except (RuntimeError, AttributeError) as error:  # of a parameter whose layer has no hook
             problem = str(error).splitlines()[0]
     model.zero_grad()
     if problem:
