@@ -73,6 +73,11 @@ MODELS: dict[str, tuple[str, dict, object]] = {
 Run = Callable[[Bank], object]
 
 
+def seeds(name: str) -> tuple[int, ...]:
+    """Those of the models of a cell; recordings of two ResNet-18 take more than 20 GB."""
+    return SEEDS[:1] if MODELS[name][0] == "resnet18" else SEEDS
+
+
 def saved(folder: Path) -> None:
     """Write tiny language models as transformers saves them, for the adapters."""
     import transformers as t
@@ -104,24 +109,24 @@ def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: obj
         x, y = rng.integers(0, 256, (SAMPLES, *shape), dtype=np.uint8), rng.integers(0, classes, SAMPLES)
     recipe = {"lr": RATE, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2} | recipe
     made = Bank.create(
-        lambda: architecture.build(settings, shape, classes), x, y, SEEDS, recipe=Recipe(**recipe), device=device,
+        lambda: architecture.build(settings, shape, classes), x, y, seeds(name), recipe=Recipe(**recipe), device=device,
         dtype=dtype,
     )  # fmt: skip
     made.refusals = torch.from_numpy((np.arange(SAMPLES) + 1) % SAMPLES).to(device)
     return made
 
 
-def rows() -> tuple[Rows, Rows, np.ndarray]:
+def rows(name: str) -> tuple[Rows, Rows, np.ndarray]:
     """Rows to forget and to retain, and bool [models, samples] of those to forget."""
-    orders = np.stack([np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS])
-    forget = np.zeros((len(SEEDS), SAMPLES), bool)
+    orders = np.stack([np.random.default_rng(seed).permutation(SAMPLES) for seed in seeds(name)])
+    forget = np.zeros((len(orders), SAMPLES), bool)
     np.put_along_axis(forget, orders[:, :9], True, 1)
     return Rows.where(forget), Rows(orders[:, 9:29]), forget
 
 
 def training(name: str) -> Iterator[tuple[str, dict, Run]]:
     """Cells of training: label, recipe, what runs."""
-    _, retain, mask = rows()
+    _, retain, mask = rows(name)
 
     def train(models: Bank) -> Bank:
         models.train(retain, record=mask if models.recipe.record_updates else None)
@@ -156,7 +161,7 @@ def rates(settings: type[BaseModel]) -> dict:
 
 def methods(name: str) -> Iterator[tuple[str, dict, Run]]:
     """A cell for each method, on models that were trained with recorded updates."""
-    forget, retain, mask = rows()
+    forget, retain, mask = rows(name)
     for method in registry.names("methods"):
         module = registry.load("methods", method)
         fields = module.Options.model_fields
@@ -173,12 +178,12 @@ def methods(name: str) -> Iterator[tuple[str, dict, Run]]:
 
 def read(name: str) -> Iterator[tuple[str, dict, Run]]:
     """Cells of curvature, logits, readings, relearning and generation."""
-    forget, _, _ = rows()
+    forget, _, _ = rows(name)
 
     def state(values: dict) -> list:
         return [value.cpu() for value in values.values()]
 
-    some = np.tile(np.arange(5), (len(SEEDS), 1))
+    some = np.tile(np.arange(5), (len(seeds(name)), 1))
     cells: dict[str, Run] = {
         "logits": lambda b: [b.logits(), b.logits(np.arange(5))],
         "gradient": lambda b: state(b.gradient(forget)),
