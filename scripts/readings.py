@@ -26,7 +26,7 @@ def readings(data: str, splits: list[str], models: list[str], readings: str, set
         about = np.flatnonzero((membership.forget | membership.heldout).any(0))
         if hidden:
             chosen = targets(membership)
-            about = features.asked(membership[chosen])
+            about = features.sample_index(membership[chosen])
             if not len(chosen):
                 features.Features(np.zeros((0, 0, 0), np.float32), about).write(readings)
                 return {"models": 0}

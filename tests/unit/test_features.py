@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import linear as weighted
-from unlearning_audit.artifacts.features import KEPT, SIDE, asked
+from unlearning_audit.artifacts.features import KEPT, SIDE, sample_index
 from unlearning_audit.bank import features
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.models import (
@@ -177,15 +177,15 @@ def test_a_last_layer_that_cannot_be_read_is_named(forward, problem):
 
 def test_of_many_samples_some_are_read_and_the_same_of_models_with_one_seed(monkeypatch):
     member = membership(3)
-    few = asked(member)
+    few = sample_index(member)
     assert few.tolist() == [[0, 1, 2, 3, 4]] * 3
     for name, most in (("SIDE", 1), ("KEPT", 1)):
         monkeypatch.setattr(f"unlearning_audit.artifacts.features.{name}", most)
-    some = asked(member)
+    some = sample_index(member)
     assert some.shape == (3, 3)
     for number, rows in enumerate(some):
         for mask in (member.forget, member.heldout, member.retain):
             assert mask[number, rows].sum() == 1
-    assert len({tuple(rows) for rows in np.concatenate([asked(member[[0]]) for _ in range(3)])}) == 1
+    assert len({tuple(rows) for rows in np.concatenate([sample_index(member[[0]]) for _ in range(3)])}) == 1
     assert (SIDE, KEPT) == (1000, 2000)
-    assert asked(member[np.zeros(0, np.int64)]).shape == (0, 0)
+    assert sample_index(member[np.zeros(0, np.int64)]).shape == (0, 0)

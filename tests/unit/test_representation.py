@@ -7,7 +7,7 @@ from unlearning_audit import stats
 from unlearning_audit.adversary.case import Case
 from unlearning_audit.artifacts import rows as rows_of
 from unlearning_audit.artifacts.arrays import ArtifactError, Data, Logits, Membership
-from unlearning_audit.artifacts.features import Features, asked
+from unlearning_audit.artifacts.features import Features, sample_index
 from unlearning_audit.artifacts.files import NoAnswerError, write_failure
 from unlearning_audit.metrics import representation
 from unlearning_audit.protocols import swap
@@ -44,7 +44,7 @@ class World:
         shape = (len(self.member.seed), len(self.y), max(2, int(self.y.max()) + 1))
         if not logits.exists():
             Logits(np.zeros(shape, np.float32), np.arange(len(self.y)), self.y).write(logits)
-        index = asked(self.member)
+        index = sample_index(self.member)
         if layers is None:
             write_failure(path, "method", "it diverged")
         else:
@@ -192,7 +192,7 @@ def test_labels_that_no_kept_sample_has_are_left_out(tmp_path, member):
 def test_what_was_not_read_or_of_other_samples_is_told(tmp_path, member):
     world, layers = World(tmp_path, member), np.random.default_rng(7).standard_normal((*member.train.shape, WIDTH))
     own, original = world.add("own", layers), world.add("original", layers)
-    index = asked(member)[:, ::-1]
+    index = sample_index(member)[:, ::-1]
     Features(np.take_along_axis(layers, index[..., None], 1).astype(np.float32), index).write(world.hidden[original[0]])
     with pytest.raises(ArtifactError, match=r"own.npz and .*original.npz: other samples were read"):
         world.rows(own, original)

@@ -43,7 +43,7 @@ class Features:
         return cls(features, index)
 
 
-def asked(member: Membership) -> np.ndarray:
-    """The samples for which the last hidden layer of each model is read, int64 [models, rows] (`queries.drawn`)."""
+def sample_index(member: Membership) -> np.ndarray:
+    """The samples for which the last hidden layer of each model is read, int64 [models, rows] (`queries.draw`)."""
     roles = {"forget": (member.forget, SIDE), "heldout": (member.heldout, SIDE), "retain": (member.retain, KEPT)}
-    return queries.drawn(member, "features", roles)
+    return queries.draw(member, "features", roles)

@@ -50,8 +50,8 @@ def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:
     alone, so that a model and the one retrained in its place are asked the same.
     """
     roles = {
-        "asked": (member.forget | member.heldout, None),
+        "forgotten_or_heldout": (member.forget | member.heldout, None),
         "retain": (member.retain, most),
         "test": (np.broadcast_to(part == 1, member.forget.shape), most),
     }
-    return queries.drawn(member, "generate", roles)
+    return queries.draw(member, "generate", roles)

@@ -6,7 +6,7 @@ from unlearning_audit.artifacts.arrays import Membership
 from unlearning_audit.randomness.keyed import generator
 
 
-def drawn(member: Membership, purpose: str, roles: dict[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
+def draw(member: Membership, purpose: str, roles: dict[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
     """Sample numbers of each model in rising order, int64 [models, rows], filled with −1.
 
     ``roles``: name → which samples have it, bool [models, samples], and how many of them are drawn at most (None: all),

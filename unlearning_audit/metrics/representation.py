@@ -103,11 +103,11 @@ def probed(case: Case) -> Row:
     for model, (index, features) in enumerate(_layers(case, case.unlearned_files)):
         y, kept = labels[model, index], member.retain[model, index]
         classes = np.unique(y[kept])
-        asked = ~kept & np.isin(y, classes)
+        query = ~kept & np.isin(y, classes)
         if len(classes) < 2:
             return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
-        score[model, index[asked]] = probe(features[kept], y[kept], features[asked], y[asked])
-        known[model, index[asked]] = True
+        score[model, index[query]] = probe(features[kept], y[kept], features[query], y[query])
+        known[model, index[query]] = True
     forget, heldout = member.forget & known, member.heldout & known
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
@@ -116,19 +116,19 @@ def probed(case: Case) -> Row:
     return row(metric="probe_auc", estimate=levels.of(part, **groups, n=n, bounds=(0, 1), units=True))
 
 
-def probe(kept: np.ndarray, y: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """φ of the ``labels`` int64 [asked] by multinomial logistic regression of ``y`` int64 [kept] on ``kept`` float
-    [kept, features], in standard deviations and with a ridge of 1: float64 [asked] of ``asked`` [asked, features]."""
+def probe(kept: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """φ of the ``labels`` int64 [query] by multinomial logistic regression of ``y`` int64 [kept] on ``kept`` float
+    [kept, features], in standard deviations and with a ridge of 1: float64 [query] of ``query`` [query, features]."""
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression
 
-    kept, asked = kept.astype(np.float64), asked.astype(np.float64)
+    kept, query = kept.astype(np.float64), query.astype(np.float64)
     centre, spread = kept.mean(axis=0), kept.std(axis=0)
-    kept, asked = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (kept, asked))
+    kept, query = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (kept, query))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
         model = LogisticRegression(max_iter=1000).fit(kept, y)
-    logits = model.decision_function(asked)
+    logits = model.decision_function(query)
     if logits.ndim == 1:
         logits = np.stack([np.zeros(len(logits)), logits], axis=1)
     return stats.phi(logits=logits, y=np.searchsorted(model.classes_, labels))

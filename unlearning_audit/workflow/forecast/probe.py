@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from unlearning_audit.artifacts.arrays import Membership
-from unlearning_audit.artifacts.features import asked
+from unlearning_audit.artifacts.features import sample_index
 from unlearning_audit.bank import card, features, tokens
 from unlearning_audit.bank.bank import Bank
 from unlearning_audit.bank.streams import Rows
@@ -89,7 +89,7 @@ def _reading(bank: Bank, signal: str) -> float:
 def _hidden(bank: Bank, membership: Membership) -> int:
     """Bytes of the last hidden layer of one model, for the samples that are read."""
     width = features.readings(bank, np.zeros((len(bank), 1), np.int64)).shape[2]
-    return 4 * width * asked(membership).shape[1]
+    return 4 * width * sample_index(membership).shape[1]
 
 
 def per_row(
