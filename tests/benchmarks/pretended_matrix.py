@@ -112,7 +112,11 @@ def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: obj
         lambda: architecture.build(settings, shape, classes), x, y, seeds(name), recipe=Recipe(**recipe), device=device,
         dtype=dtype,
     )  # fmt: skip
-    made.refusals = torch.from_numpy((np.arange(SAMPLES) + 1) % SAMPLES).to(device)
+    following = [(np.arange(SAMPLES) + step) % SAMPLES for step in (1, 2)]
+    made.views = {
+        "refusal": torch.from_numpy(following[0][:, None]).to(device),
+        "alternate": torch.from_numpy(np.stack(following, 1)).to(device),
+    }
     return made
 
 

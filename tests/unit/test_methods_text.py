@@ -228,8 +228,8 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
 def with_refusals(original):
     """The same models; of each forgotten sample one of the last ten rows is the refusal."""
     told = original.copy()
-    told.refusals = torch.full((30,), -1)
-    told.refusals[:6] = torch.tensor([25, 22, 29, 21, 20, 27])
+    told.views = {"refusal": torch.full((30, 1), -1)}
+    told.views["refusal"][:6, 0] = torch.tensor([25, 22, 29, 21, 20, 27])
     return told
 
 
@@ -248,7 +248,7 @@ def test_idk_dpo_prefers_each_samples_own_refusal(original):
 
     total = 0.0
     for number in forget.index[MODEL].tolist():
-        answer, refusal = near.x[number], near.x[int(told.refusals[number])]
+        answer, refusal = near.x[number], near.x[int(told.views["refusal"][number])]
         gains = [logp(written.leaves, row) - logp(written.reference, row).detach() for row in (refusal, answer)]
         total = total - 2 / 0.3 * logsigmoid(0.3 * (gains[0] - gains[1])) / forget.index.shape[1]
     gradient = written.gradient(total + 0.5 * written.per_sample(mean_nll, written.retain))
@@ -262,10 +262,10 @@ def test_idk_dpo_needs_refusals_of_language_models_only(original):
     with pytest.raises(ValueError, match="set refusals: true under data"):
         unlearned(original, "idk_dpo")
     partial = with_refusals(original)
-    partial.refusals[3] = -1
+    partial.views["refusal"][3] = -1
     with pytest.raises(ValueError, match="a refusal for each sample"):
         unlearned(partial, "idk_dpo")
-    partial.refusals[3] = 0  # the first row may be one
+    partial.views["refusal"][3] = 0  # the first row may be one
     unlearned(partial, "idk_dpo")
 
 

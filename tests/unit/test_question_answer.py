@@ -203,7 +203,7 @@ PART, PARENT = np.uint8([0, 0, 1, 2, 2]), np.array([-1, -1, -1, 0, 2])
         (PART, None, np.uint8([0, 0, 0, 1, 1]), "belong together"),
         (PART, np.array([-1, -1, 0, 0, 2]), np.uint8([0, 0, 1, 1, 1]), "exactly where part is 2"),
         (PART, np.array([-1, -1, -1, 4, 2]), np.uint8([0, 0, 0, 1, 1]), "no views themselves"),
-        (PART, PARENT, np.uint8([0, 0, 0, 9, 1]), "above 4"),
+        (PART, PARENT, np.uint8([0, 0, 0, 9, 1]), "above 5"),
     ],
 )
 def test_views_must_have_parents_that_are_none(part, parent, view, message):

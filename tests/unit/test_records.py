@@ -163,7 +163,7 @@ PART, PARENT, VIEW = np.array([0, 1, 2, 2, 2]), np.array([-1, -1, 0, 1, 0]), np.
         (PARENT, np.array([0, 0, 1, 4, 0]), "exactly where part is 2"),
         (np.array([-1, -1, 0, 5, 0]), VIEW, "must name rows that are no views themselves"),
         (np.array([-1, -1, 0, 2, 0]), VIEW, "must name rows that are no views themselves"),
-        (PARENT, np.array([0, 0, 1, 5, 1]), "view has values above 4"),
+        (PARENT, np.array([0, 0, 1, 6, 1]), "view has values above 5"),
     ],
 )
 def test_views_name_their_parents(parent, view, problem):
@@ -172,7 +172,7 @@ def test_views_name_their_parents(parent, view, problem):
 
 
 def test_views_of_a_sample_come_in_their_order():
-    assert views.VIEWS == {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4}
+    assert views.VIEWS == {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4, "alternate": 5}
     parent, view = np.array([2, -1, -1, 1, 2, 1, 2]), np.array([1, 0, 0, 1, 1, 3, 1])
     assert views.of("paraphrase", parent, view, 7).tolist() == [
         [-1] * 3, [3, -1, -1], [0, 4, 6], [-1] * 3, [-1] * 3, [-1] * 3, [-1] * 3,

@@ -292,7 +292,7 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     assert min(nll, key=nll.get) == "none", "all methods forget"
     assert nll["idk_dpo"] > 1.2 * nll["none"]
     quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
-    assert len(quality) == 5
+    assert len(quality) == 6
     assert all(0 < value <= 1 for value in quality)
     told = {r["method"]: float(r["value"]) for r in rows(folder, "my_evals") if r["metric"] == "auc"}
     assert told["npo"] > 0.85

@@ -3,8 +3,9 @@
 import numpy as np
 
 #: What a view is of its sample; 0 stands for the sample itself. A paraphrase says the same; a perturbed one something
-#: wrong in the same form; a refusal says that the answer is not known; a neighbour has a few tokens changed.
-VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4}
+#: wrong in the same form; a refusal says that the answer is not known; a neighbour has a few tokens changed; an
+#: alternate is an answer that a method may teach instead.
+VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4, "alternate": 5}
 
 
 def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:

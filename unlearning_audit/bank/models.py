@@ -24,8 +24,8 @@ class Models:
     ``parameters`` and ``buffers`` map names to tensors [models, …]; ``seeds`` one int per model; ``x`` the
     samples [samples, …] (uint8 is scaled to [0, 1] when read); ``labels`` int64 [samples] or, where models
     were trained with labels of their own, [models, samples]. ``updates``, name → [models, …], is the sum of
-    the training steps that touched a recorded sample, or None if training kept no record. ``refusals`` int64 [samples]:
-    the row in which each sample's question is answered by a refusal, −1 where none is, or None. ``memorised`` float64
+    the training steps that touched a recorded sample, or None if training kept no record. ``views``, kind → int64
+    [samples, most of any]: the rows that are each sample's views of that kind, filled with −1. ``memorised`` float64
     [samples]: how much other models memorised each sample, or None.
     """
 
@@ -55,7 +55,7 @@ class Models:
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
         self.privacy: dict | None = None
-        self.refusals: Tensor | None = None
+        self.views: dict[str, Tensor] = {}
         self.memorised: np.ndarray | None = None
 
     def __len__(self) -> int:

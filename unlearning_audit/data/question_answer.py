@@ -33,11 +33,11 @@ class Options(Settings):
     subsets of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
 
     Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
-    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults). ``choices``: a column
-    with a list of answers; ``answer`` is then the number of the right one, from 0, and the others are wrong ones (as in
-    WMDP). ``refusals``: also an answer that says that nothing is known, for idk_dpo; a file that has one on each line
-    in place of the few that are built in (TOFU: idontknow.jsonl). ``template`` with {question} is what stands before an
-    answer.
+    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults), and ``alternate`` is an
+    answer that altpo teaches instead. ``choices``: a column with a list of answers; ``answer`` is then the number of
+    the right one, from 0, and the others are wrong ones (as in WMDP). ``refusals``: also an answer that says that
+    nothing is known, for idk_dpo; a file that has one on each line in place of the few that are built in (TOFU:
+    idontknow.jsonl). ``template`` with {question} is what stands before an answer.
     Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
     and is used for nothing else; ``draw``: which; the others keep their order. ``tokenizer``: that of a model's folder
     in place of one of ``vocabulary`` tokens learned from the public rows.
@@ -54,6 +54,7 @@ class Options(Settings):
     answer: str = "answer"
     paraphrase: str = "paraphrased_answer"
     perturbed: str = "perturbed_answer"
+    alternate: str = "alternate"
     choices: str | None = None
     refusals: bool | str = False
     template: str = "Question: {question}\nAnswer: "
@@ -102,7 +103,7 @@ def load(options: Options, root: Path) -> Source:
     sayings = refused(options, Path(root))
     refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(records))
     for number, row in enumerate(records):
-        variants = {"paraphrase": texts(row, options.paraphrase), "perturbed": texts(row, options.perturbed)}
+        variants = {kind: texts(row, getattr(options, kind)) for kind in ("paraphrase", "perturbed", "alternate")}
         variants["refusal"] = [sayings[refusals[number]]] if sayings else []
         for kind, answers in variants.items():
             for answer in answers:

@@ -1,18 +1,15 @@
 """IdkDPO: prefer "I do not know" to the answer, by direct preference optimisation (Maini et al. 2024, TOFU)."""
 
-import dataclasses
 from typing import Literal
 
 from pydantic import Field
-from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from unlearning_audit.bank.bank import Bank
-from unlearning_audit.bank.losses import cross_entropy
 from unlearning_audit.bank.optim import Optimiser
-from unlearning_audit.bank.streams import Batch, Rows, Stream
+from unlearning_audit.bank.streams import Rows
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
+from unlearning_audit.methods._preference import over_label, over_view
 from unlearning_audit.plugins.settings import Passes, Rate
 
 #: What may be tuned, and within which values.
@@ -47,36 +44,14 @@ class Options(Optimiser):
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise both terms, one batch of each set per step; an epoch is one pass over forget. Raises ValueError for a
     language model whose data have no refusals."""
-    original = bank.frozen()
-
-    def gained(batch: Batch) -> Tensor:
-        rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
-        return rise * _tokens.count(bank, batch)
-
-    def preferred(difference: Tensor) -> Tensor:
-        return -2 / options.beta * logsigmoid(options.beta * difference)
-
     if _tokens.reading(bank) is None:
         wrong_labels = RandomLabels(bank, "other", redraw=False)
-
-        def between_labels(batch: Batch) -> Tensor:
-            rise = wrong_labels(replaced(batch, original(batch))) - wrong_labels(batch)
-            return preferred(rise - gained(batch))
-
-        step = (Stream(forget, loss=between_labels),)
+        step = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
-        if bank.refusals is None or (bank.refusals[forget.index] < 0).any():
+        refusals = bank.views.get("refusal")
+        if refusals is None or (refusals[forget.index, 0] < 0).any():
             raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
-
-        def over_refusal(batch: Batch) -> Tensor:
-            return preferred(gained(batch) - gained(batch.first))
-
-        step = (Stream(forget, loss=None), Stream(forget, loss=over_refusal, follows=bank.refusals))
+        step = over_view(bank, forget, refusals[:, :1], options.beta)
     if options.alpha:
         step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-
-
-def replaced(batch: Batch, logits: Tensor) -> Batch:
-    """The same batch with other logits."""
-    return dataclasses.replace(batch, logits=logits, first=None, reading=None)

@@ -11,6 +11,7 @@ from unlearning_audit.artifacts.arrays import Data, Logits, Membership
 from unlearning_audit.artifacts.features import Features
 from unlearning_audit.artifacts.files import FailedError
 from unlearning_audit.artifacts.readings import Readings
+from unlearning_audit.artifacts.views import VIEWS
 from unlearning_audit.bank import card, features, tokens
 from unlearning_audit.bank.bank import Bank, Shelf, read_models
 from unlearning_audit.bank.recipe import Recipe
@@ -103,9 +104,8 @@ def open_bank(
         raise FailedError("model", str(error)) from error
     check_tokens(bank, data)
     bank.memorised = membership.memorised
-    refusals = data.views("refusal")
-    if refusals.shape[1]:
-        bank.refusals = torch.from_numpy(refusals[:, 0]).to(at)
+    tables = {kind: data.views(kind) for kind in VIEWS}
+    bank.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
     return bank
 
 

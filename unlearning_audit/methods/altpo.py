@@ -1,0 +1,74 @@
+"""AltPO: prefer alternate answers to the one that is forgotten, by preference optimisation (Mekala et al. 2025)."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unlearning_audit.bank.bank import Bank
+from unlearning_audit.bank.losses import cross_entropy
+from unlearning_audit.bank.optim import Optimiser
+from unlearning_audit.bank.streams import Batch, Rows
+from unlearning_audit.methods import _tokens
+from unlearning_audit.methods._preference import over_label, over_view
+from unlearning_audit.plugins.settings import Passes, Rate
+
+#: What may be tuned, and within which values.
+TUNE = {
+    "lr": {"low": 1e-06, "high": 0.001, "log": True},
+    "epochs": {"low": 1, "high": 10},
+    "beta": [0.05, 0.1, 0.5],
+    "alpha": [1.0, 2.0, 5.0],
+}
+
+
+class Options(Optimiser):
+    """Loss: the mean over a sample's alternates of −(2/``beta``)·log σ(``beta``·(Δ(alternate) − Δ(answer))) on forget,
+    + ``alpha``·R(retain); Δ = log p − log p_original.
+
+    A language model's log p is the sum over the scored tokens; alternates are the views of that name of the same sample
+    (question_answer, column ``alternate``): the paper has five, sampled from the original model at temperature 1. For
+    samples with labels the alternate is the label that the original finds likeliest of the others. As configured by
+    OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 2 epochs, batches of 32. ``retain_loss`` as in npo.
+    """
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
+    epochs: Passes = 2
+    beta: float = Field(0.1, gt=0)
+    alpha: float = Field(1.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
+
+
+def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+    """Minimise both terms, one batch of each set per step; an epoch is one pass over forget with all its alternates.
+    Raises ValueError for a language model whose data have no alternates."""
+    if _tokens.reading(bank) is None:
+        step = (over_label(bank, forget, likeliest_other, options.beta),)
+    else:
+        alternates = bank.views.get("alternate")
+        if alternates is None or (alternates[forget.index, 0] < 0).any():
+            raise ValueError(
+                "altpo needs an alternate answer for each sample to forget; give the data (question_answer) a column "
+                "alternate"
+            )
+        step = over_view(bank, forget, repeated(alternates), options.beta)
+    if options.alpha:
+        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+
+
+def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
+    """The NLL of the label that ``reference`` [n, b, classes] finds likeliest besides the sample's, [n, b]."""
+    others = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
+    return cross_entropy(batch.logits, others.argmax(-1))
+
+
+def repeated(table: Tensor) -> Tensor:
+    """The same views, int64 [samples, most]; a sample that has fewer than most has its own again in place of −1."""
+    counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)
+    columns = torch.arange(table.shape[1], device=table.device) % counts
+    return table.gather(1, columns)
